@@ -1,0 +1,16 @@
+"""The two kinds of error that lmfusion raises on purpose."""
+
+from __future__ import annotations
+
+
+class LMFusionError(ValueError):
+    """Base of every error that lmfusion raises on purpose."""
+
+
+class UserError(LMFusionError):
+    """A mistake that the person at the keyboard can mend.
+
+    The message is all that person will see: the ``lmfusion`` command prints it as one line and exits with
+    status 2, without a traceback. Write it as three short facts: what happened, to which file or flag (with both
+    values where two things disagree), and what to do about it.
+    """

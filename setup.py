@@ -1,0 +1,50 @@
+"""Packaging of lmfusion. Exact versions known to work together are in constraints.txt."""
+
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).parent
+README = ROOT / "README.md"
+
+# fairseq 0.12.2, upstream's last release, can neither be installed by pip 24.1 or later nor imported on Python 3.11 or
+# later. ve-fairseq is upstream's later main branch under the same import name and needs 3.11.
+FAIRSEQ = [
+    "fairseq>=0.12.2; python_version < '3.11'",
+    "ve-fairseq>=0.12.3; python_version >= '3.11'",
+]
+RUNTIME = [
+    "torch>=2.1",
+    "numpy>=1.21.3",
+    "omegaconf>=2.0.6",
+    "sacrebleu>=2.3",
+    "sacremoses>=0.1",
+    "sentencepiece>=0.1.99",
+    "rich>=12",
+]
+DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
+
+setup(
+    name="lmfusion",
+    version="0.1.0",
+    description="Pretrained language models inside sequence-to-sequence models, as a fairseq plugin",
+    long_description=README.read_text(encoding="utf-8") if README.exists() else "",
+    long_description_content_type="text/markdown",
+    author="lmfusion contributors",
+    license="MIT",
+    license_files=["LICENSE"],
+    python_requires=">=3.9",
+    packages=find_packages(include=["lmfusion", "lmfusion.*"]),
+    package_data={"lmfusion": ["py.typed", "**/*.yaml", "**/*.json", "**/*.txt", "**/*.html", "**/*.css", "**/*.js"]},
+    install_requires=FAIRSEQ + RUNTIME,
+    extras_require={"dev": DEV},
+    entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},
+    classifiers=[
+        "License :: OSI Approved :: MIT License",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+    ],
+    zip_safe=False,
+)
