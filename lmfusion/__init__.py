@@ -1,0 +1,21 @@
+"""lmfusion: pretrained language models in sequence-to-sequence models, as a plugin of fairseq.
+
+Importing this package registers its models with fairseq; ``fairseq-train --user-dir`` does it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lmfusion.compat import prepare_fairseq
+
+prepare_fairseq()
+
+import lmfusion.lm.causal  # noqa: E402
+import lmfusion.lm.cloze  # noqa: E402,F401
+
+USER_DIR = str(Path(__file__).resolve().parent)
+"""For ``--user-dir`` of every fairseq command."""
+
+__version__ = "0.1.0"
+__all__ = ["USER_DIR", "__version__"]

@@ -1,0 +1,81 @@
+"""What fairseq needs on today's Python, NumPy and PyTorch, in one place.
+
+fairseq was written for NumPy 1.x and a torch.load that unpickled anything. Importing lmfusion
+(which ``--user-dir`` does before anything else) makes its commands work, and keeps loading safe:
+checkpoints are read with ``weights_only=True`` and this list of harmless types.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import sys
+import types
+import typing
+from types import TracebackType
+from typing import Any, Callable, List, Optional, Type
+
+import fairseq.distributed.utils as distributed_utils
+import numpy as np
+import torch
+from omegaconf import DictConfig, ListConfig, base, nodes
+
+from lmfusion.errors import UserError
+
+
+def _safe_globals() -> List[Any]:
+    """Types that fairseq's own checkpoints consist of; none of them runs code when unpickled."""
+    try:
+        from numpy._core import multiarray
+    except ImportError:  # NumPy 1.x
+        from numpy.core import multiarray  # type: ignore[no-redef]
+    number_types = ("int64", "int32", "float64", "float32", "bool")
+    return [
+        argparse.Namespace,  # cfg.model of models registered without a dataclass
+        *[multiarray._reconstruct, multiarray.scalar, np.ndarray, np.dtype],  # --eval-bleu meters
+        *[type(np.dtype(name)) for name in number_types],
+        # the state that rank 0 broadcasts when a multi-process run resumes
+        *[DictConfig, ListConfig, base.ContainerMetadata, base.Metadata, nodes.AnyNode, typing.Any],
+        *[collections.defaultdict, dict, list, int, distributed_utils._TensorPlaceholder],
+    ]
+
+
+def _restore_numpy_names() -> None:
+    """NumPy 2 dropped names that fairseq's data sets still use."""
+    if not hasattr(np, "compat"):
+        np.compat = types.SimpleNamespace(long=int)  # type: ignore[attr-defined]
+    original: Callable[..., Any] = np.percentile
+    if getattr(original, "accepts_interpolation", False):
+        return
+
+    def percentile(*args: Any, interpolation: Optional[str] = None, **kwargs: Any) -> Any:
+        """numpy.percentile, also under its former keyword (--num-batch-buckets)."""
+        if interpolation is not None:
+            kwargs["method"] = interpolation
+        return original(*args, **kwargs)
+
+    percentile.accepts_interpolation = True  # type: ignore[attr-defined]
+    np.percentile = percentile  # type: ignore[assignment]
+
+
+def _print_user_errors_plainly() -> None:
+    """A mistake of the user's ends a fairseq command in one line instead of a traceback."""
+    previous = sys.excepthook
+
+    def hook(
+        kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]
+    ) -> None:
+        if isinstance(error, UserError):
+            sys.stdout.flush()
+            print(f"lmfusion: error: {error}", file=sys.stderr)
+        else:
+            previous(kind, error, traceback)
+
+    sys.excepthook = hook
+
+
+def prepare_fairseq() -> None:
+    """Apply all of the above; safe to call again."""
+    _restore_numpy_names()
+    torch.serialization.add_safe_globals(_safe_globals())
+    _print_user_errors_plainly()

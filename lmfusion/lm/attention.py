@@ -1,0 +1,142 @@
+"""The one causal self-attention every tower uses.
+
+All attention goes through :func:`torch.nn.functional.scaled_dot_product_attention`, so that
+attention weights are never materialized and fused kernels apply. Rows are left-aligned (see
+:mod:`lmfusion.lm.layout`): a causal mask is all that is needed, padding needs none.
+"""
+
+from __future__ import annotations
+
+from typing import Optional, Tuple
+
+import torch
+import torch.nn.functional as F
+from fairseq.incremental_decoding_utils import FairseqIncrementalState
+from torch import Tensor, nn
+
+from lmfusion.lm.interface import IncrementalState
+
+NO_BIAS_KV, LEARNED_BIAS_KV, ZERO_BIAS_KV = "none", "learned", "zero"
+
+
+class CausalSelfAttention(FairseqIncrementalState, nn.Module):
+    """Multi-head self-attention in which position i attends to positions <= i.
+
+    Optionally one more key/value pair, which every position may attend to, is put in front of the
+    sentence: learned ("bias kv", Baevski et al. 2019) or zero.
+
+    Args:
+        embed_dim: C.
+        num_heads: H; must divide ``embed_dim``.
+        dropout: probability of dropping an attention weight.
+        bias_kv: ``"none"``, ``"learned"`` or ``"zero"``.
+
+    Raises:
+        ValueError: if ``num_heads`` does not divide ``embed_dim`` or ``bias_kv`` is none of these.
+    """
+
+    def __init__(
+        self, embed_dim: int, num_heads: int, *, dropout: float, bias_kv: str = NO_BIAS_KV
+    ) -> None:
+        super().__init__()
+        if embed_dim % num_heads:
+            raise ValueError(f"{num_heads} attention heads do not divide {embed_dim} channels")
+        if bias_kv not in (NO_BIAS_KV, LEARNED_BIAS_KV, ZERO_BIAS_KV):
+            raise ValueError(f"bias_kv is {bias_kv!r}; valid are none, learned and zero")
+        self.num_heads = num_heads
+        self.dropout = dropout
+        self.in_proj = nn.Linear(embed_dim, 3 * embed_dim)
+        self.out_proj = nn.Linear(embed_dim, embed_dim)
+        self.bias_kv = bias_kv
+        if bias_kv == LEARNED_BIAS_KV:
+            self.bias_k = nn.Parameter(torch.empty(embed_dim))
+            self.bias_v = nn.Parameter(torch.empty(embed_dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Xavier-uniform projections as in fairseq; the pair's entries have std 1/sqrt(C)."""
+        nn.init.xavier_uniform_(self.in_proj.weight)
+        nn.init.zeros_(self.in_proj.bias)
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        nn.init.zeros_(self.out_proj.bias)
+        if self.bias_kv == LEARNED_BIAS_KV:
+            # The pair is one key and one value of C channels: the same scale as an embedding.
+            for parameter in (self.bias_k, self.bias_v):
+                nn.init.normal_(parameter, std=parameter.numel() ** -0.5)
+
+    def forward(self, x: Tensor, incremental_state: Optional[IncrementalState] = None) -> Tensor:
+        """Attend.
+
+        Args:
+            x: B x T x C, left-aligned rows; with ``incremental_state`` only the new positions.
+            incremental_state: fairseq's decoding state, which keeps keys and values.
+
+        Returns:
+            B x T x C.
+        """
+        qkv = self.in_proj(x)
+        cached = self._cached(incremental_state)
+        # Putting the extra pair in front, together with a query nobody reads, keeps the problem a
+        # square causal one, for which every fused kernel has a fast path.
+        has_front = self.bias_kv != NO_BIAS_KV and cached is None
+        if has_front:
+            qkv = torch.cat([self._front(qkv), qkv], dim=1)
+        query, key, value = self._split_heads(qkv)
+        if cached is not None:
+            key, value = torch.cat([cached[0], key], 2), torch.cat([cached[1], value], 2)
+        if incremental_state is not None:
+            self._store(incremental_state, key, value)
+        attended = self._attend(query, key, value)
+        if has_front:
+            attended = attended[:, :, 1:]
+        return self.out_proj(attended.transpose(1, 2).flatten(2))  # B x H x T x D -> B x T x C
+
+    def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        new, total = query.size(2), key.size(2)
+        dropout = self.dropout if self.training else 0.0
+        mask = None
+        if 1 < new < total:  # several new positions behind a cache: causal at the lower right
+            mask = torch.ones(new, total, dtype=torch.bool, device=query.device)
+            mask = mask.tril(total - new)
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=new == total
+        )
+
+    def _front(self, qkv: Tensor) -> Tensor:
+        """The extra pair as one more position: B x 1 x 3C (query, key, value)."""
+        batch, channels = qkv.size(0), qkv.size(2) // 3
+        if self.bias_kv == ZERO_BIAS_KV:
+            return qkv.new_zeros(batch, 1, 3 * channels)
+        front = torch.cat([torch.zeros_like(self.bias_k), self.bias_k, self.bias_v])
+        return front.to(qkv.dtype).expand(batch, 1, -1)
+
+    def _split_heads(self, qkv: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+        """B x T x 3C -> three of B x H x T x D."""
+        batch, time, _ = qkv.shape
+        query, key, value = qkv.view(batch, time, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
+        return query, key, value
+
+    def _cached(self, state: Optional[IncrementalState]) -> Optional[Tuple[Tensor, Tensor]]:
+        cache = None if state is None else self.get_incremental_state(state, "kv")
+        if cache is None:
+            return None
+        key, value = cache["key"], cache["value"]
+        assert key is not None and value is not None
+        return key, value
+
+    def _store(self, state: IncrementalState, key: Tensor, value: Tensor) -> None:
+        self.set_incremental_state(state, "kv", {"key": key, "value": value})
+
+    def cached_length(self, state: Optional[IncrementalState]) -> int:
+        """Number of positions whose keys and values are kept (the extra pair does not count)."""
+        cached = self._cached(state)
+        if cached is None:
+            return 0
+        return cached[0].size(2) - int(self.bias_kv != NO_BIAS_KV)
+
+    def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
+        """Let the cache follow the beam: row b becomes former row ``new_order[b]``."""
+        cached = self._cached(incremental_state)
+        if cached is not None:
+            key, value = (tensor.index_select(0, new_order) for tensor in cached)
+            self._store(incremental_state, key, value)

@@ -1,0 +1,110 @@
+"""What the two language models share: embedding, softmax, limits, the dictionary inside."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, List, Optional
+
+import torch
+import torch.nn.functional as F
+from fairseq.data import Dictionary
+from torch import Tensor, nn
+
+from lmfusion.errors import UserError
+from lmfusion.lm.interface import PretrainedLM
+from lmfusion.lm.layers import Block, TokenEmbedding, Tower
+from lmfusion.lm.symbols import SymbolTable
+
+
+class TransformerLM(PretrainedLM):
+    """Embedding and softmax around one or two towers; a mixin of fairseq's decoders.
+
+    Args:
+        config: the plain values of :mod:`lmfusion.lm.config`.
+        dictionary: of the text.
+
+    Raises:
+        ValueError: if the heads do not divide the channels.
+    """
+
+    bias_kv: str
+
+    def _build_common(self, config: Dict[str, Any], dictionary: Dictionary) -> None:
+        self.config = config
+        self.embed_dim = config["decoder_embed_dim"]
+        self.num_layers = config["decoder_layers"]
+        self.padding_idx = dictionary.pad()
+        self.eos_idx = dictionary.eos()
+        self.symbols = list(dictionary.symbols)
+        self.symbol_table = SymbolTable(self.symbols)
+        # A sample may be two longer than fairseq's filter counts: both </s> of a cloze sample.
+        self.sentence_limit: int = config["max_target_positions"]
+        self.embed = TokenEmbedding(
+            len(dictionary),
+            self.embed_dim,
+            self.padding_idx,
+            unk_idx=dictionary.unk(),
+            max_positions=self.sentence_limit + 2,
+            learned_positions=config["decoder_learned_pos"],
+            no_positions=config["no_token_positional_embeddings"],
+            dropout=config["dropout"],
+            input_dropout=config["input_dropout"],
+        )
+        self.output_weight: Optional[nn.Parameter] = None
+        if not config["share_decoder_input_output_embed"]:
+            self.output_weight = nn.Parameter(torch.empty(len(dictionary), self.embed_dim))
+            nn.init.normal_(self.output_weight, std=self.embed_dim**-0.5)
+
+    def _build_tower(self, bias_kv: str) -> Tower:
+        config = self.config
+        return Tower(
+            Block(
+                self.embed_dim,
+                config["decoder_ffn_embed_dim"],
+                config["decoder_attention_heads"],
+                dropout=config["dropout"],
+                attention_dropout=config["attention_dropout"],
+                activation_dropout=config["activation_dropout"],
+                bias_kv=bias_kv,
+            )
+            for _ in range(self.num_layers)
+        )
+
+    def max_positions(self) -> int:
+        """Longest sentence fairseq may hand over, in tokens as fairseq counts them."""
+        return self.sentence_limit
+
+    def check_length(self, length: int) -> None:
+        """Refuse rows longer than the model has positions.
+
+        Raises:
+            UserError: naming both lengths.
+        """
+        if length > self.sentence_limit + 2:
+            raise UserError(
+                f"a sentence of {length} tokens is longer than the {self.sentence_limit} positions "
+                f"of the language model: shorten or drop it (fairseq: "
+                f"--skip-invalid-size-inputs-valid-test, --max-source-positions), or pretrain with "
+                f"a larger --tokens-per-sample."
+            )
+
+    def output_layer(self, features: Tensor) -> Tensor:
+        """States before the softmax -> logits: ... x C -> ... x V."""
+        weight = self.embed.tokens.weight if self.output_weight is None else self.output_weight
+        return F.linear(features, weight)
+
+
+def dictionary_of(symbols: List[str]) -> Dictionary:
+    """A fairseq dictionary with these symbols in this order.
+
+    Raises:
+        UserError: if they do not begin with fairseq's special symbols, or one stands twice.
+    """
+    dictionary = Dictionary()
+    for symbol in symbols[len(dictionary) :]:
+        dictionary.add_symbol(symbol)
+    if list(dictionary.symbols) != symbols:
+        raise UserError(
+            f"these {len(symbols)} symbols are no fairseq dictionary: it begins with "
+            f"{', '.join(Dictionary().symbols)} and has every symbol once."
+        )
+    return dictionary

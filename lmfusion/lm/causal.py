@@ -1,0 +1,121 @@
+"""The unidirectional LM: one left-to-right tower, with a cache for decoding (SPEC section 1)."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any, Dict, List, Optional, Set, Tuple
+
+from fairseq.data import Dictionary
+from fairseq.models import (
+    FairseqIncrementalDecoder,
+    FairseqLanguageModel,
+    register_model,
+    register_model_architecture,
+)
+from torch import Tensor
+
+from lmfusion.errors import UserError
+from lmfusion.lm.attention import NO_BIAS_KV, CausalSelfAttention
+from lmfusion.lm.base import TransformerLM
+from lmfusion.lm.config import CausalLMConfig, big_architecture, plain_config
+from lmfusion.lm.interface import IncrementalState
+from lmfusion.lm.layout import RowLayout
+
+
+class CausalLM(TransformerLM, FairseqIncrementalDecoder):
+    """One tower, left to right.
+
+    Args:
+        config: plain values of :class:`CausalLMConfig`.
+        dictionary: of the text.
+    """
+
+    is_causal = True
+
+    def __init__(self, config: Dict[str, Any], dictionary: Dictionary) -> None:
+        FairseqIncrementalDecoder.__init__(self, dictionary)
+        self._build_common(config, dictionary)
+        self.layers = self._build_tower(NO_BIAS_KV)
+        self.state_dim = self.embed_dim
+        self.num_states = 1 + self.num_layers
+
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Optional[Any] = None,
+        incremental_state: Optional[IncrementalState] = None,
+        src_lengths: Optional[Tensor] = None,
+        **_: Any,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Logits of the next token at every position: B x T x V (only new T with a cache).
+
+        Args:
+            prev_output_tokens: B x T, ``</s> w1 ... wn`` with padding on either side.
+            encoder_out: always None; fairseq's generator passes it.
+            incremental_state: see :meth:`layer_states`.
+            src_lengths: unused; fairseq passes it.
+        """
+        return self.output_layer(self.top_state(prev_output_tokens, incremental_state)), {}
+
+    def layer_states(
+        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
+    ) -> List[Tensor]:
+        """Embeddings and the N layers, each B x T x C: the TGT-ELMO list (SPEC section 2).
+
+        With ``incremental_state`` rows must have no padding, as in fairseq's beam search; only
+        states of tokens behind the cached ones are computed and returned.
+        """
+        self.check_length(tokens.size(1))
+        if incremental_state is not None:
+            seen = self._first_attention.cached_length(incremental_state)
+            x = self.embed(tokens[:, seen:], offset=seen)
+            return [x, *self.layers(x, incremental_state)]
+        layout = RowLayout(tokens.eq(self.padding_idx))
+        x = self.embed(layout.align(tokens))
+        return [layout.restore(state) for state in [x, *self.layers(x)]]
+
+    def top_state(
+        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
+    ) -> Tensor:
+        """The last layer's output, B x T x C; no layer norm follows it."""
+        return self.layer_states(tokens, incremental_state)[-1]
+
+    @property
+    def _first_attention(self) -> CausalSelfAttention:
+        attention = self.layers[0].self_attn
+        assert isinstance(attention, CausalSelfAttention)
+        return attention
+
+
+@register_model("uni_transformer_lm", dataclass=CausalLMConfig)
+class UniTransformerLanguageModel(FairseqLanguageModel):
+    """fairseq model ``uni_transformer_lm``: train with ``--sample-break-mode eos``."""
+
+    decoder: CausalLM
+
+    @classmethod
+    def build_model(cls, cfg: CausalLMConfig, task: Any) -> UniTransformerLanguageModel:
+        """Build an untrained model for fairseq's ``language_modeling`` task.
+
+        Raises:
+            UserError: if the task asks for other targets than the next token.
+        """
+        targets = list(getattr(task, "targets", ["future"]))
+        if targets != ["future"]:
+            given = " ".join(f"--{target}-target" for target in targets)
+            raise UserError(
+                f"uni_transformer_lm predicts the next token and would see what {given} asks for: "
+                f"leave that out, or train bi_transformer_lm."
+            )
+        return cls(CausalLM(plain_config(cfg, CausalLMConfig), task.target_dictionary))
+
+    @property
+    def supported_targets(self) -> Set[str]:
+        """fairseq's name of what can be predicted."""
+        return {"future"}
+
+
+@register_model_architecture("uni_transformer_lm", "uni_transformer_lm_big")
+def uni_transformer_lm_big(args: Namespace) -> None:
+    """190M parameters at 37K types with tied embeddings."""
+    big_architecture(args)

@@ -1,0 +1,210 @@
+"""The bidirectional cloze LM: two towers joined to predict every token from all others (SPEC 1).
+
+Baevski et al. 2019, "Cloze-driven Pretraining of Self-attention Networks"; Edunov et al. 2019,
+section 3.2.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+
+import torch
+from fairseq.data import Dictionary
+from fairseq.models import (
+    FairseqDecoder,
+    FairseqLanguageModel,
+    register_model,
+    register_model_architecture,
+)
+from torch import Tensor, nn
+
+from lmfusion.errors import UserError
+from lmfusion.lm.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
+from lmfusion.lm.base import TransformerLM
+from lmfusion.lm.config import ClozeLMConfig, big_architecture, plain_config
+from lmfusion.lm.interface import IncrementalState
+from lmfusion.lm.join import AttentionJoin, LinearJoin
+from lmfusion.lm.layout import RowLayout, shift_left, shift_right
+
+TARGET_SETS = (["self"], ["future", "past"], ["self", "future", "past"])
+
+
+class ClozeLM(TransformerLM, FairseqDecoder):
+    """Forward and backward tower, joined.
+
+    Args:
+        config: plain values of :class:`ClozeLMConfig`, and ``targets``: fairseq's names of what is
+            predicted. ``["self"]`` is the cloze LM; ``["future", "past"]`` is a pair of ordinary
+            LMs, which has no joining block.
+        dictionary: of the text.
+
+    Raises:
+        UserError: if the targets or flags make no model.
+    """
+
+    is_causal = False
+
+    def __init__(self, config: Dict[str, Any], dictionary: Dictionary) -> None:
+        _check(config)
+        FairseqDecoder.__init__(self, dictionary)
+        self._build_common(config, dictionary)
+        self.targets: List[str] = config["targets"]
+        bias_kv = ZERO_BIAS_KV if config["no_bias_kv"] else LEARNED_BIAS_KV
+        if config["no_extra_kv"]:
+            bias_kv = NO_BIAS_KV
+        self.forward_layers = self._build_tower(bias_kv)
+        shared = config["single_tower"]
+        self.backward_layers = None if shared else self._build_tower(bias_kv)
+        self.join: Optional[nn.Module] = self._build_join() if "self" in self.targets else None
+        self.state_dim = 2 * self.embed_dim
+        # embeddings, N layers, and with a join its context and its output
+        self.num_states = 1 + self.num_layers + (2 if self.join is not None else 0)
+
+    def _build_join(self) -> nn.Module:
+        config = self.config
+        if config["linear_final_layer"]:
+            return LinearJoin(self.embed_dim, bias=config["linear_final_layer_bias"])
+        return AttentionJoin(
+            self.embed_dim,
+            config["decoder_ffn_embed_dim"],
+            config["decoder_attention_heads"] * (2 if config["double_final_heads"] else 1),
+            concat_query=config["concat_final_q"],
+            dropout=config["dropout"],
+            attention_dropout=config["attention_dropout"],
+            activation_dropout=config["activation_dropout"],
+        )
+
+    def tower_states(self, tokens: Tensor, layout: RowLayout) -> Tuple[List[Tensor], List[Tensor]]:
+        """States of both towers on left-aligned tokens, in the order of the words.
+
+        Returns:
+            forward and backward states; each the shared embeddings and N layers of B x T x C.
+        """
+        self.check_length(tokens.size(1))
+        x = self.embed(tokens)
+        # Right to left is left to right on the reversed sentence.
+        backward = self.forward_layers if self.backward_layers is None else self.backward_layers
+        reversed_states = backward(layout.reverse(x))
+        return (
+            [x, *self.forward_layers(x)],
+            [x, *(layout.reverse(state) for state in reversed_states)],
+        )
+
+    def _joined(
+        self, fwd: Tensor, bwd: Tensor, layout: RowLayout, *, include_self: bool
+    ) -> Tensor:
+        if self.join is None:
+            raise UserError(
+                "this pair of language models (trained with --future-target --past-target) has no "
+                "joining block and so no single top state: use --src-fusion elmo, or a cloze LM "
+                "(--self-target)."
+            )
+        joined: Tensor = self.join(fwd, bwd, layout, include_self=include_self)
+        return joined
+
+    def forward(
+        self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **_: Any
+    ) -> Tuple[Tensor, Dict[str, Any]]:
+        """Logits of every target.
+
+        Args:
+            src_tokens: B x T, ``</s> w1 ... wn </s>`` with padding on either side.
+            src_lengths: unused; fairseq passes it.
+
+        Returns:
+            logits, B x T x V, or K x B x T x V where K > 1 targets are predicted (in the order
+            self, future, past); and an empty dictionary.
+        """
+        layout = RowLayout(src_tokens.eq(self.padding_idx))
+        fwd, bwd = self.tower_states(layout.align(src_tokens), layout)
+        tops = {"future": fwd[-1], "past": bwd[-1]}
+        if "self" in self.targets:
+            tops["self"] = self._joined(fwd[-1], bwd[-1], layout, include_self=False)
+        logits = [self.output_layer(layout.restore(tops[target])) for target in self.targets]
+        return (logits[0] if len(logits) == 1 else torch.stack(logits)), {}
+
+    def layer_states(
+        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
+    ) -> List[Tensor]:
+        """The SRC-ELMO list (SPEC section 2), L tensors of B x T x 2C.
+
+        ``[embedding; embedding]``, each layer's ``[forward; backward]``, the context
+        ``[join[i-1]; join[i+1]]``, and the joining block's output doubled. Here the joining block
+        may see the token itself.
+        """
+        layout = RowLayout(tokens.eq(self.padding_idx))
+        fwd, bwd = self.tower_states(layout.align(tokens), layout)
+        states = [torch.cat(pair, dim=-1) for pair in zip(fwd, bwd)]
+        if self.join is not None:
+            top = self._joined(fwd[-1], bwd[-1], layout, include_self=True)
+            top = top.masked_fill(layout.padding.unsqueeze(-1), 0.0)
+            states.append(torch.cat([shift_right(top), shift_left(top)], dim=-1))
+            states.append(torch.cat([top, top], dim=-1))
+        return [layout.restore(state) for state in states]
+
+    def top_state(
+        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
+    ) -> Tensor:
+        """The joining block's output with the token itself visible, B x T x C.
+
+        Raises:
+            UserError: for a pair of LMs without a joining block.
+        """
+        layout = RowLayout(tokens.eq(self.padding_idx))
+        fwd, bwd = self.tower_states(layout.align(tokens), layout)
+        return layout.restore(self._joined(fwd[-1], bwd[-1], layout, include_self=True))
+
+
+def _check(config: Dict[str, Any]) -> None:
+    """Refuse what makes no model, or would be ignored."""
+    if config["targets"] not in TARGET_SETS:
+        given = " ".join(f"--{target}-target" for target in config["targets"])
+        raise UserError(
+            f"bi_transformer_lm cannot be trained with {given}: give --self-target (a cloze LM), "
+            f"--future-target --past-target (a pair of LMs), or all three."
+        )
+    if config["no_extra_kv"] and config["no_bias_kv"]:
+        raise UserError("--no-extra-kv leaves nothing for --no-bias-kv to make zero: give one.")
+    if config["linear_final_layer_bias"] and not config["linear_final_layer"]:
+        raise UserError("--linear-final-layer-bias needs --linear-final-layer.")
+    if config["linear_final_layer"] or "self" not in config["targets"]:
+        for flag in ("double_final_heads", "concat_final_q"):
+            if config[flag]:
+                raise UserError(
+                    f"--{flag.replace('_', '-')} belongs to the attention block that joins the "
+                    f"towers, and this model has none."
+                )
+
+
+@register_model("bi_transformer_lm", dataclass=ClozeLMConfig)
+class BiTransformerLanguageModel(FairseqLanguageModel):
+    """fairseq model ``bi_transformer_lm``: train with ``--self-target --sample-break-mode eos``."""
+
+    decoder: ClozeLM
+
+    @classmethod
+    def build_model(cls, cfg: ClozeLMConfig, task: Any) -> BiTransformerLanguageModel:
+        """Build an untrained model for fairseq's ``language_modeling`` task."""
+        config = plain_config(cfg, ClozeLMConfig)
+        config["targets"] = list(getattr(task, "targets", ["self"]))
+        return cls(ClozeLM(config, task.target_dictionary))
+
+    @property
+    def supported_targets(self) -> Set[str]:
+        """fairseq's names of what can be predicted."""
+        return {"self", "future", "past"}
+
+    def get_targets(self, sample: Dict[str, Any], net_output: Sequence[Any]) -> Tensor:
+        """Targets shaped like the logits without V: B x T or K x B x T.
+
+        With several targets the loss of a position is the sum over its targets.
+        """
+        target = sample["target"]
+        return torch.stack(target) if isinstance(target, list) else target
+
+
+@register_model_architecture("bi_transformer_lm", "bi_transformer_lm_big")
+def bi_transformer_lm_big(args: Namespace) -> None:
+    """353M parameters at 37K types with tied embeddings."""
+    big_architecture(args)
