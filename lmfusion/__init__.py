@@ -11,11 +11,15 @@ from lmfusion.compat import prepare_fairseq
 
 prepare_fairseq()
 
+import lmfusion.fusion.architectures  # noqa: E402
 import lmfusion.lm.causal  # noqa: E402
 import lmfusion.lm.cloze  # noqa: E402,F401
+from lmfusion.errors import LMFusionError, UserError  # noqa: E402
+from lmfusion.lm.interface import PretrainedLM  # noqa: E402
+from lmfusion.lm.loading import load_lm  # noqa: E402
 
 USER_DIR = str(Path(__file__).resolve().parent)
 """For ``--user-dir`` of every fairseq command."""
 
 __version__ = "0.1.0"
-__all__ = ["USER_DIR", "__version__"]
+__all__ = ["LMFusionError", "PretrainedLM", "USER_DIR", "UserError", "__version__", "load_lm"]

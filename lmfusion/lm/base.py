@@ -7,12 +7,14 @@ from typing import Any, Dict, List, Optional
 import torch
 import torch.nn.functional as F
 from fairseq.data import Dictionary
+from fairseq.models import FairseqLanguageModel
 from torch import Tensor, nn
 
 from lmfusion.errors import UserError
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.layers import Block, TokenEmbedding, Tower
 from lmfusion.lm.symbols import SymbolTable
+from lmfusion.precision import training_autocast
 
 
 class TransformerLM(PretrainedLM):
@@ -87,10 +89,25 @@ class TransformerLM(PretrainedLM):
                 f"a larger --tokens-per-sample."
             )
 
+    def drop_softmax(self) -> None:
+        """Forget an output embedding of its own; a tied one is the input embedding."""
+        self.output_weight = None
+
     def output_layer(self, features: Tensor) -> Tensor:
         """States before the softmax -> logits: ... x C -> ... x V."""
         weight = self.embed.tokens.weight if self.output_weight is None else self.output_weight
         return F.linear(features, weight)
+
+
+class TrainableLM(FairseqLanguageModel):
+    """fairseq's wrapping of a :class:`TransformerLM` that is being pretrained."""
+
+    decoder: TransformerLM
+
+    def forward(self, src_tokens: Tensor, **kwargs: Any) -> Any:
+        """Logits; arguments as of the decoder."""
+        with training_autocast(self, self.decoder.config["cpu_bf16"]):
+            return self.decoder(src_tokens, **kwargs)
 
 
 def dictionary_of(symbols: List[str]) -> Dictionary:

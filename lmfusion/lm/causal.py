@@ -8,7 +8,6 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 from fairseq.data import Dictionary
 from fairseq.models import (
     FairseqIncrementalDecoder,
-    FairseqLanguageModel,
     register_model,
     register_model_architecture,
 )
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from lmfusion.errors import UserError
 from lmfusion.lm.attention import NO_BIAS_KV, CausalSelfAttention
-from lmfusion.lm.base import TransformerLM
+from lmfusion.lm.base import TrainableLM, TransformerLM
 from lmfusion.lm.config import CausalLMConfig, big_architecture, plain_config
 from lmfusion.lm.interface import IncrementalState
 from lmfusion.lm.layout import RowLayout
@@ -88,7 +87,7 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
 
 
 @register_model("uni_transformer_lm", dataclass=CausalLMConfig)
-class UniTransformerLanguageModel(FairseqLanguageModel):
+class UniTransformerLanguageModel(TrainableLM):
     """fairseq model ``uni_transformer_lm``: train with ``--sample-break-mode eos``."""
 
     decoder: CausalLM

@@ -11,17 +11,12 @@ from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models import (
-    FairseqDecoder,
-    FairseqLanguageModel,
-    register_model,
-    register_model_architecture,
-)
+from fairseq.models import FairseqDecoder, register_model, register_model_architecture
 from torch import Tensor, nn
 
 from lmfusion.errors import UserError
 from lmfusion.lm.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
-from lmfusion.lm.base import TransformerLM
+from lmfusion.lm.base import TrainableLM, TransformerLM
 from lmfusion.lm.config import ClozeLMConfig, big_architecture, plain_config
 from lmfusion.lm.interface import IncrementalState
 from lmfusion.lm.join import AttentionJoin, LinearJoin
@@ -178,7 +173,7 @@ def _check(config: Dict[str, Any]) -> None:
 
 
 @register_model("bi_transformer_lm", dataclass=ClozeLMConfig)
-class BiTransformerLanguageModel(FairseqLanguageModel):
+class BiTransformerLanguageModel(TrainableLM):
     """fairseq model ``bi_transformer_lm``: train with ``--self-target --sample-break-mode eos``."""
 
     decoder: ClozeLM

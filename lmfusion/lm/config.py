@@ -1,13 +1,14 @@
 """Flags of the two language models, and the published sizes as named architectures."""
 
-from __future__ import annotations
-
+# No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
 from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
+
+from lmfusion.precision import CPU_BF16_HELP
 
 
 @dataclass
@@ -47,6 +48,7 @@ class LMConfig(FairseqDataclass):
     decoder_learned_pos: bool = field(
         default=False, metadata={"help": "learn position embeddings instead of sinusoids"}
     )
+    cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
     tokens_per_sample: int = II("task.tokens_per_sample")
     max_target_positions: Optional[int] = II("task.max_target_positions")
 

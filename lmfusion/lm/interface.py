@@ -53,7 +53,6 @@ class PretrainedLM(nn.Module):
         padding_idx: index of the padding symbol.
         eos_idx: index of ``</s>``, with which a sentence begins and ends.
         is_causal: True if no state depends on a later token.
-        max_positions: longest sentence (in tokens, ``</s>`` included) the model takes.
         symbols: the dictionary's symbols in index order.
         config: everything needed to build the same model again, as plain values.
     """
@@ -90,6 +89,13 @@ class PretrainedLM(nn.Module):
         self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
     ) -> Tensor:
         """The state before the softmax, B x T x C; arguments as in :meth:`layer_states`."""
+
+    @abstractmethod
+    def max_positions(self) -> int:
+        """Longest sentence the model takes, in tokens as fairseq counts them (one ``</s>``)."""
+
+    def drop_softmax(self) -> None:
+        """Forget weights that only predictions need; representations do not change."""
 
     @property
     def dictionary_hash(self) -> str:

@@ -1,0 +1,108 @@
+"""From a side's flags to its embedding: load the LM, check it, wrap it in the strategy chosen."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any, Callable, Dict, Optional
+
+from fairseq.data import Dictionary
+from torch import nn
+
+from lmfusion.errors import UserError
+from lmfusion.fusion.config import ELMO, FINETUNE
+from lmfusion.fusion.elmo import ElmoRepresentation
+from lmfusion.fusion.finetune import FinetunedRepresentation
+from lmfusion.lm.interface import PretrainedLM, state_fingerprint
+from lmfusion.lm.loading import build, describe, load_lm
+from lmfusion.lm.symbols import check_symbols
+
+logger = logging.getLogger(__name__)
+
+_NAMES = {"src": "source", "tgt": "target"}
+
+
+def elmo(lm: PretrainedLM, output_dim: int, cfg: Any, side: str) -> nn.Module:
+    """The ELMo strategy with a side's flags."""
+    return ElmoRepresentation(
+        lm,
+        output_dim,
+        elmo_dropout=getattr(cfg, f"{side}_elmo_dropout") or 0.0,
+        affine=getattr(cfg, f"{side}_elmo_affine"),
+        dropout=getattr(cfg, f"{side}_representation_dropout") or 0.0,
+    )
+
+
+def finetune(lm: PretrainedLM, output_dim: int, cfg: Any, side: str) -> nn.Module:
+    """The fine-tuning strategy with a side's flags."""
+    return FinetunedRepresentation(
+        lm, output_dim, dropout=getattr(cfg, f"{side}_representation_dropout") or 0.0
+    )
+
+
+STRATEGIES: Dict[str, Callable[[PretrainedLM, int, Any, str], nn.Module]] = {
+    ELMO: elmo,
+    FINETUNE: finetune,
+}
+
+
+def build_representation(cfg: Any, side: str, dictionary: Dictionary, output_dim: int) -> nn.Module:
+    """The representation a side's flags ask for; ``cfg`` afterwards describes the LM in it.
+
+    Args:
+        cfg: flags; ``{side}_lm_config``, if set, describes an LM whose weights a checkpoint brings.
+        side: ``"src"`` or ``"tgt"``.
+        dictionary: of that side.
+        output_dim: channels of that side.
+
+    Raises:
+        UserError: if the LM is of the wrong kind for the side or of another dictionary.
+    """
+    stored: Optional[str] = getattr(cfg, f"{side}_lm_config")
+    overrides = _dropouts(cfg, side)
+    if stored:
+        lm = build(json.loads(stored)["lm"], dictionary, **overrides)
+    else:
+        lm = _load(cfg, side, dictionary, overrides)
+    return STRATEGIES[getattr(cfg, f"{side}_fusion")](lm, output_dim, cfg, side)
+
+
+def _load(cfg: Any, side: str, dictionary: Dictionary, overrides: Dict[str, Any]) -> PretrainedLM:
+    path, fusion = getattr(cfg, f"{side}_lm"), getattr(cfg, f"{side}_fusion")
+    lm = load_lm(path, **overrides)
+    _check_kind(lm, side, path)
+    check_symbols(lm.symbols, list(dictionary.symbols), what=f"the {_NAMES[side]} dictionary")
+    description = {
+        "lm": describe(lm),
+        "dictionary_hash": lm.dictionary_hash,
+        "fingerprint": state_fingerprint(lm),
+    }
+    setattr(cfg, f"{side}_lm_config", json.dumps(description))
+    tensors = list(lm.parameters())
+    logger.info(
+        f"{_NAMES[side]} language model: {len(tensors)} tensors, "
+        f"{sum(tensor.numel() for tensor in tensors):,} parameters, "
+        f"{'frozen' if fusion == ELMO else 'trained'}, from {path}"
+    )
+    return lm
+
+
+def _dropouts(cfg: Any, side: str) -> Dict[str, Any]:
+    return {
+        "dropout": getattr(cfg, f"{side}_lm_dropout"),
+        "attention_dropout": getattr(cfg, f"{side}_lm_attention_dropout"),
+        "activation_dropout": getattr(cfg, f"{side}_lm_relu_dropout"),
+    }
+
+
+def _check_kind(lm: PretrainedLM, side: str, path: str) -> None:
+    if side == "src" and lm.is_causal:
+        raise UserError(
+            f"{path} is a causal language model (uni_transformer_lm): the source side needs a "
+            f"cloze LM (bi_transformer_lm), which sees the words on both sides."
+        )
+    if side == "tgt" and not lm.is_causal:
+        raise UserError(
+            f"{path} is a cloze language model (bi_transformer_lm): the target side needs a "
+            f"causal LM (uni_transformer_lm), for a cloze LM sees the words to be predicted."
+        )

@@ -1,0 +1,61 @@
+"""ELMo augmentation: a frozen LM, a learned mix of its layers (Edunov et al. 2019, section 2.1)."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lmfusion.fusion.scalar_mix import ScalarMix
+from lmfusion.lm.interface import IncrementalState, PretrainedLM
+
+
+class ElmoRepresentation(nn.Module):
+    """``W mix(LM layers)``; only the mix and W are trained.
+
+    Args:
+        lm: frozen here, for good.
+        output_dim: C of the sequence-to-sequence model. W (bias-free) is there where it is not C'.
+        elmo_dropout: dropout of the mixing weights.
+        affine: learned scale and shift of the layer norm.
+        dropout: dropout of the result.
+    """
+
+    def __init__(
+        self,
+        lm: PretrainedLM,
+        output_dim: int,
+        *,
+        elmo_dropout: float,
+        affine: bool,
+        dropout: float,
+    ) -> None:
+        super().__init__()
+        self.lm = lm.freeze()
+        lm.drop_softmax()
+        self.mix = ScalarMix(lm.num_states, lm.state_dim, dropout=elmo_dropout, affine=affine)
+        self.projection = make_projection(lm.state_dim, output_dim)
+        self.output_dim = output_dim
+        self.dropout = dropout
+
+    def forward(
+        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
+    ) -> Tensor:
+        """Represent: B x T -> B x T x C (only new T with ``incremental_state``)."""
+        with torch.no_grad():
+            states = self.lm.layer_states(tokens, incremental_state)
+        x = self.mix(states)
+        if self.projection is not None:
+            x = self.projection(x)
+        return F.dropout(x, self.dropout, self.training)
+
+
+def make_projection(input_dim: int, output_dim: int) -> Optional[nn.Linear]:
+    """A bias-free projection where two sizes differ, else None."""
+    if input_dim == output_dim:
+        return None
+    projection = nn.Linear(input_dim, output_dim, bias=False)
+    nn.init.xavier_uniform_(projection.weight)
+    return projection

@@ -1,0 +1,146 @@
+"""``transformer_lmfusion``: fairseq's transformer with a pretrained LM on either side or both.
+
+The only file that knows both axes of the table in the paper's section 2.
+"""
+
+from __future__ import annotations
+
+import copy
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+from fairseq.data import Dictionary
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model
+from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from torch import nn
+
+from lmfusion.errors import UserError
+from lmfusion.fusion.build import build_representation
+from lmfusion.fusion.config import ELMO, NONE, SIDES, FusionConfig, check_combination
+from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding
+from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding
+from lmfusion.lm.loading import read_checkpoint
+from lmfusion.precision import training_autocast
+
+
+@register_model("transformer_lmfusion", dataclass=FusionConfig)
+class TransformerLMFusion(TransformerModelBase):
+    """Encoder and decoder of fairseq, each on its own embeddings or on a language model.
+
+    A checkpoint is complete in itself: it holds the LMs' weights and, in its config, how to build
+    them, so that their files are needed only when training starts.
+    """
+
+    def __init__(self, cfg: Any, encoder: nn.Module, decoder: nn.Module) -> None:
+        super().__init__(cfg, encoder, decoder)
+        self.cpu_bf16 = bool(cfg.cpu_bf16)
+        # True while an LM inside was built from a checkpoint's config and has no weights yet.
+        self.needs_weights = False
+
+    @classmethod
+    def add_args(cls, parser: ArgumentParser) -> None:
+        """Add all flags; named architectures supply defaults."""
+        gen_parser_from_dataclass(parser, FusionConfig(), delete_default=True)
+
+    @classmethod
+    def build_model(cls, cfg: Any, task: Any) -> TransformerLMFusion:
+        """Build for fairseq's ``translation`` task.
+
+        Raises:
+            UserError: if flags contradict each other or a language model cannot be used.
+        """
+        check_combination(cfg)
+        _use_stored_lm(cfg)
+        described = any(getattr(cfg, f"{side}_lm_config") for side in SIDES)
+        nested = TransformerConfig.from_namespace(cfg)
+        nested.decoder.input_dim = nested.decoder.output_dim = nested.decoder.embed_dim
+        for name in ("cpu_bf16", *_fusion_names()):
+            setattr(nested, name, getattr(cfg, name))
+        model = super().build_model(nested, task)
+        assert isinstance(model, TransformerLMFusion)
+        model.needs_weights = described
+        for side in SIDES:
+            _remember(cfg, f"{side}_lm_config", getattr(nested, f"{side}_lm_config"))
+        return model
+
+    @classmethod
+    def build_encoder(cls, cfg: Any, src_dict: Dictionary, embed_tokens: nn.Module) -> nn.Module:
+        """fairseq's encoder, on the source LM if there is one."""
+        if cfg.src_fusion == NONE:
+            return super().build_encoder(cfg, src_dict, embed_tokens)
+        representation = build_representation(cfg, "src", src_dict, cfg.encoder.embed_dim)
+        encoder_cfg = copy.copy(cfg)
+        if cfg.src_fusion == ELMO:  # the mixed states know their positions (SPEC section 2)
+            encoder_cfg.no_token_positional_embeddings = True
+        return LMFusionEncoder(encoder_cfg, src_dict, SourceEmbedding(representation))
+
+    @classmethod
+    def build_decoder(cls, cfg: Any, tgt_dict: Dictionary, embed_tokens: nn.Module) -> nn.Module:
+        """fairseq's decoder, on the target LM if there is one."""
+        if cfg.tgt_fusion == NONE:
+            return super().build_decoder(cfg, tgt_dict, embed_tokens)
+        representation = build_representation(cfg, "tgt", tgt_dict, cfg.decoder.embed_dim)
+        return LMFusionDecoder(cfg, tgt_dict, TargetEmbedding(representation))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """As fairseq's transformer.
+
+        Raises:
+            UserError: if an LM inside never got its weights.
+        """
+        if self.needs_weights:
+            raise UserError(
+                "the language model inside this model has no weights: its description "
+                "(--src-lm-config/--tgt-lm-config) belongs to checkpoints. To start training, give "
+                "--src-lm/--tgt-lm instead."
+            )
+        with training_autocast(self, self.cpu_bf16):
+            return super().forward(*args, **kwargs)
+
+    def load_state_dict(self, state_dict: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        """As fairseq's; afterwards the LMs inside have their weights."""
+        result = super().load_state_dict(state_dict, *args, **kwargs)
+        self.needs_weights = False
+        return result
+
+
+def _fusion_names() -> Any:
+    return [name for name in FusionConfig.__dataclass_fields__ if name.startswith(("src_", "tgt_"))]
+
+
+def _remember(cfg: Any, name: str, value: Optional[str]) -> None:
+    """Write into the config that fairseq saves, of which ``cfg`` may be a copy."""
+    setattr(cfg, name, value)
+    parent = getattr(cfg, "_get_parent", lambda: None)()
+    if parent is not None and "model" in parent:
+        parent["model"][name] = value
+
+
+def _use_stored_lm(cfg: Any) -> None:
+    """When a run resumes and an LM's file is gone, its description is in the run's checkpoint."""
+    missing = [
+        side
+        for side in SIDES
+        if getattr(cfg, f"{side}_lm")
+        and not getattr(cfg, f"{side}_lm_config")
+        and not Path(getattr(cfg, f"{side}_lm")).exists()
+    ]
+    path = _checkpoint_to_resume(cfg) if missing else None
+    if path is None:
+        return
+    stored = (read_checkpoint(path).get("cfg") or {}).get("model") or {}
+    for side in missing:
+        setattr(cfg, f"{side}_lm_config", stored.get(f"{side}_lm_config"))
+
+
+def _checkpoint_to_resume(cfg: Any) -> Optional[Path]:
+    """The checkpoint fairseq-train is about to continue from, if any."""
+    parent = getattr(cfg, "_get_parent", lambda: None)()
+    options = parent.get("checkpoint") if parent is not None else None
+    if options is None:
+        return None
+    restore = Path(options.restore_file)
+    path = restore if restore.is_absolute() else Path(options.save_dir) / restore
+    return path if path.exists() else None

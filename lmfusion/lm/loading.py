@@ -1,0 +1,196 @@
+"""The only place that reads a pretrained checkpoint from disk.
+
+Everything is read with ``weights_only=True``: nothing in a file can run.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Tuple, Type, Union
+
+import torch
+from fairseq.data import Dictionary
+
+from lmfusion.errors import UserError
+from lmfusion.lm.base import TransformerLM, dictionary_of
+from lmfusion.lm.causal import CausalLM
+from lmfusion.lm.cloze import ClozeLM
+from lmfusion.lm.config import CausalLMConfig, ClozeLMConfig, LMConfig, plain_config
+from lmfusion.lm.interface import PretrainedLM
+from lmfusion.lm.symbols import decode_symbols
+
+logger = logging.getLogger(__name__)
+
+FAMILIES: Dict[str, Tuple[Type[TransformerLM], Type[LMConfig]]] = {
+    "bi_transformer_lm": (ClozeLM, ClozeLMConfig),
+    "uni_transformer_lm": (CausalLM, CausalLMConfig),
+}
+_PREFIX = "decoder."
+_SYMBOLS = _PREFIX + "symbol_table.codes"
+
+
+def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
+    """Read a checkpoint file safely.
+
+    Raises:
+        UserError: if there is no such file, or it is truncated, not a checkpoint, or holds
+            anything but weights and plain values.
+    """
+    path = Path(path)
+    if not path.is_file():
+        what = "is a folder, not a checkpoint file" if path.is_dir() else "does not exist"
+        raise UserError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise UserError(_refusal(path, error)) from error
+    except (RuntimeError, EOFError, ValueError, KeyError, OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{path} cannot be read as a checkpoint: it is truncated or damaged "
+            f"({_first_line(error)}). Copy or train it again; "
+            f"an earlier checkpoint of the same folder may be whole."
+        ) from error
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise UserError(f"{path} is not a fairseq checkpoint: it has no model weights in it.")
+    return state
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0][:200]
+
+
+def _refusal(path: Path, error: BaseException) -> str:
+    """What to say of a file whose pickle asks for more than weights and plain values."""
+    text = str(error)
+    marker = "Unsupported global: GLOBAL "
+    if marker in text:
+        name = text.split(marker, 1)[1].split()[0]
+        return (
+            f"{path} was not loaded: it asks to run {name}, which is not among the plain values "
+            f"and weights a checkpoint consists of. Nothing of it was executed. If you trust its "
+            f"author, have them save weights and configuration only."
+        )
+    return f"{path} is not a checkpoint, or is damaged ({_first_line(error)}): nothing was loaded."
+
+
+def _model_config(path: Path, state: Dict[str, Any]) -> Dict[str, Any]:
+    """The checkpoint's model config as a dictionary, whichever way fairseq stored it."""
+    model = (state.get("cfg") or {}).get("model")
+    if isinstance(model, Namespace):
+        model = vars(model)
+    if isinstance(model, dict):
+        return model
+    hint = "It has the format of the paper's 2019 code: bring it over with `lmfusion convert`."
+    raise UserError(
+        f"{path} has no model configuration in it, so it cannot be rebuilt. "
+        + (hint if state.get("args") is not None else "Train or export it with lmfusion.")
+    )
+
+
+def _family(path: Path, model: Dict[str, Any]) -> str:
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+
+    name = str(model.get("_name") or model.get("arch"))
+    family = ARCH_MODEL_NAME_REGISTRY.get(name, name)
+    if family in FAMILIES:
+        return family
+    kind = "a sequence-to-sequence model" if "encoder_layers" in model else "another kind of model"
+    raise UserError(
+        f"{path} holds {name}, {kind}, where a pretrained language model belongs: give a "
+        f"checkpoint of {' or '.join(FAMILIES)}."
+    )
+
+
+def describe(lm: PretrainedLM) -> Dict[str, Any]:
+    """Plain values from which :func:`build` makes an untrained copy of ``lm``."""
+    family = "uni_transformer_lm" if lm.is_causal else "bi_transformer_lm"
+    return {"family": family, **lm.config}
+
+
+def build(description: Dict[str, Any], dictionary: Dictionary, **overrides: Any) -> PretrainedLM:
+    """An untrained language model.
+
+    Args:
+        description: from :func:`describe`; values that older files lack take their defaults.
+        dictionary: of its text.
+        overrides: values to replace, e.g. ``dropout=0.3``.
+
+    Raises:
+        UserError: if the family is unknown.
+    """
+    if description.get("family") not in FAMILIES:
+        raise UserError(
+            f"unknown language model family {description.get('family')!r}; "
+            f"known are {', '.join(FAMILIES)}."
+        )
+    model_class, config_class = FAMILIES[description["family"]]
+    defaults = {
+        name: spec.default for name, spec in config_class.__dataclass_fields__.items()
+    }
+    given = {key: value for key, value in overrides.items() if value is not None}
+    config = plain_config(Namespace(**{**defaults, **description, **given}), config_class)
+    if "targets" in description:
+        config["targets"] = list(description["targets"])
+    return model_class(config, dictionary)
+
+
+def load_lm(path: Union[str, Path], **overrides: Any) -> PretrainedLM:
+    """Load a pretrained language model: frozen, in eval mode and float32, from this file alone.
+
+    Args:
+        path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``.
+        overrides: config values to replace, e.g. ``dropout=0.3`` for fine-tuning.
+
+    Raises:
+        UserError: if the file is missing, damaged, unsafe, not a language model, or its weights
+            are not those of the model it describes (all differences are listed by name).
+    """
+    path = Path(path)
+    state = read_checkpoint(path)
+    model = _model_config(path, state)
+    description = {**model, "family": _family(path, model)}
+    if description["family"] == "bi_transformer_lm":
+        description["targets"] = _targets(state)
+    weights: Dict[str, torch.Tensor] = state["model"]
+    if _SYMBOLS not in weights:
+        raise UserError(f"{path} has no dictionary in it ({_SYMBOLS} is missing): export it again.")
+    dictionary = dictionary_of(decode_symbols(weights[_SYMBOLS]))
+    lm = build(description, dictionary, **overrides)
+    _load_strictly(lm, weights, path)
+    tensors = sum(1 for _ in lm.parameters())
+    count = sum(parameter.numel() for parameter in lm.parameters())
+    logger.info(f"loaded {tensors} tensors with {count:,} parameters from {path}")
+    return lm.freeze()
+
+
+def _targets(state: Dict[str, Any]) -> List[str]:
+    """What a cloze LM was trained to predict, from the task's flags."""
+    task = state["cfg"].get("task") or {}
+    task = vars(task) if isinstance(task, Namespace) else task
+    return [name for name in ("self", "future", "past") if task.get(f"{name}_target")] or ["self"]
+
+
+def _load_strictly(lm: PretrainedLM, weights: Dict[str, torch.Tensor], path: Path) -> None:
+    stripped = {
+        (name[len(_PREFIX) :] if name.startswith(_PREFIX) else name): value
+        for name, value in weights.items()
+    }
+    own = lm.state_dict()
+    problems = {
+        "missing": sorted(set(own) - set(stripped)),
+        "not expected": sorted(set(stripped) - set(own)),
+        "of another shape": sorted(
+            f"{name} {tuple(stripped[name].shape)} instead of {tuple(own[name].shape)}"
+            for name in set(own) & set(stripped)
+            if own[name].shape != stripped[name].shape
+        ),
+    }
+    found: Optional[str] = "; ".join(
+        f"{kind}: {', '.join(names)}" for kind, names in problems.items() if names
+    )
+    if found:
+        raise UserError(f"the weights in {path} are not those of the model it describes. {found}.")
+    lm.load_state_dict(stripped)
