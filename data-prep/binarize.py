@@ -1,0 +1,114 @@
+"""BPE text -> fairseq's binary data: filter, then `fairseq-preprocess` with the given dictionary on every side."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import textio
+
+SUMMARY = re.compile(r"fairseq_cli.preprocess\W+\[\S+\] (.+): (\d+) sents, (\d+) tokens, (\S+)% replaced")
+
+
+def filter_pairs(
+    sides: tuple[Path, Path],
+    targets: tuple[Path, Path],
+    lines: int | None,
+    max_length: int,
+    max_ratio: float,
+) -> dict[str, int]:
+    """Copy the good pairs among the first `lines` of a bitext; return counts of kept and dropped.
+
+    A pair is dropped if a side is empty, has more than `max_length` symbols, or more than `max_ratio` times as many as
+    the other (0: any ratio).
+
+    Raises:
+        DataError: nothing is left, or the bitext has fewer than `lines` pairs.
+    """
+    counts: Counter[str] = Counter()
+    with textio.writing(targets[0]) as out_source, textio.writing(targets[1]) as out_target:
+        pairs = zip(textio.read_lines(sides[0]), textio.read_lines(sides[1]))
+        for source, target in islice(pairs, lines):
+            verdict = judge_pair(source, target, max_length, max_ratio)
+            counts[verdict] += 1
+            if verdict == "kept":
+                out_source.write(source + "\n")
+                out_target.write(target + "\n")
+        if lines is not None and sum(counts.values()) < lines:
+            raise textio.DataError(f"--bitext-lines {lines}: {sides[0].name} has only {sum(counts.values())} pairs")
+        if not counts["kept"]:
+            raise textio.DataError(
+                f"no training pair is left of {sum(counts.values())} ({dict(counts)}); raise "
+                f"--max-length or --max-ratio, or check that the two sides belong together"
+            )
+    return dict(counts)
+
+
+def judge_pair(source: str, target: str, max_length: int, max_ratio: float) -> str:
+    """Why a pair is dropped, or "kept"."""
+    lengths = sorted((source.count(" ") + 1, target.count(" ") + 1))
+    if not source or not target:
+        return "dropped_empty"
+    if lengths[1] > max_length:
+        return "dropped_long"
+    if max_ratio and lengths[1] > max_ratio * lengths[0]:
+        return "dropped_ratio"
+    return "kept"
+
+
+def filter_sentences(source: Path, target: Path, max_length: int) -> dict[str, int]:
+    """Copy the sentences that are neither empty nor longer than `max_length` symbols; return counts.
+
+    Raises:
+        DataError: nothing is left.
+    """
+    counts: Counter[str] = Counter()
+    with textio.writing(target) as stream:
+        for line in textio.read_lines(source):
+            verdict = judge_pair(line, line, max_length, 0)
+            counts[verdict] += 1
+            if verdict == "kept":
+                stream.write(line + "\n")
+        if not counts["kept"]:
+            raise textio.DataError(f"{source}: no sentence is left ({dict(counts)})")
+    return dict(counts)
+
+
+def fairseq_preprocess(work: Path, flags: list[str], log: Path) -> dict[str, dict[str, float]]:
+    """Run fairseq-preprocess into folder `work`; return its counts by file name.
+
+    Raises:
+        DataError: it failed; the message has its last words and the log's path.
+    """
+    command = [sys.executable, "-m", "fairseq_cli.preprocess", "--destdir", str(work), *flags]
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w", encoding="utf-8") as stream:
+        stream.write(" ".join(command) + "\n")
+        stream.flush()
+        status = subprocess.run(command, stdout=stream, stderr=stream, check=False).returncode
+    output = log.read_text(encoding="utf-8", errors="replace")
+    if status:
+        last = (output.strip().splitlines() or ["no output"])[-1]
+        raise textio.DataError(f"fairseq-preprocess failed: {last} (all it said: {log})")
+    return {
+        Path(file).name: {"sentences": int(n), "tokens": int(tokens), "unknown_percent": float(p)}
+        for file, n, tokens, p in SUMMARY.findall(output)
+    }
+
+
+def workers_for(path: Path) -> int:
+    """As many processes as cores, but not for small files: each needs a share of the lines."""
+    return max(1, min(textio.available_cores(), textio.count_lines(path) // 1000))
+
+
+def start_folder(final: Path) -> Path:
+    """An empty folder under a partial name, to be renamed to `final` when it is complete."""
+    work = textio.partial_name(final)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    return work

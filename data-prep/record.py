@@ -1,0 +1,63 @@
+"""prepare.json of an output folder: with what it was made, and the counts; and the lock on the folder."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import textio
+
+
+class Record:
+    """Settings, hashes of the input and counts of one output folder, kept in OUT/prepare.json."""
+
+    def __init__(self, out: Path, settings: dict[str, Any], hashes: dict[str, str]) -> None:
+        """Read the folder's record, or start one.
+
+        Raises:
+            DataError: the folder holds data prepared from other files or with other settings.
+        """
+        self.out = out
+        self.path = out / "prepare.json"
+        self.counts: dict[str, Any] = {}
+        self.settings = settings
+        self.hashes = hashes
+        if self.path.is_file():
+            self._continue_from(json.loads(self.path.read_text(encoding="utf-8")))
+        self.save()
+
+    def _continue_from(self, before: dict[str, Any]) -> None:
+        now = {**self.settings, **self.hashes}
+        then = {**before["settings"], **before["corpus_sha256"]}
+        for name in now.keys() & then.keys():
+            if now[name] != then[name]:
+                raise textio.DataError(
+                    f"{self.out}: was prepared with {name} = {then[name]}, now it is {now[name]}. "
+                    f"Choose another --out, or delete that folder."
+                )
+        self.counts = before["counts"]
+        self.hashes = {**before["corpus_sha256"], **self.hashes}
+
+    def save(self) -> None:
+        """Write prepare.json."""
+        record = {"settings": self.settings, "corpus_sha256": self.hashes, "counts": self.counts}
+        with textio.writing(self.path) as stream:
+            json.dump(record, stream, indent=2, sort_keys=True)
+            stream.write("\n")
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[None]:
+    """Let one process at a time work in a folder; others wait."""
+    out.mkdir(parents=True, exist_ok=True)
+    with (out / ".lock").open("w", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print(f"{out}: another preparation is at work there; waiting for it", flush=True)
+            fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
