@@ -24,9 +24,14 @@ FAIRSEQ_SYMBOLS = frozenset(("<s>", "<pad>", "</s>", "<unk>"))
 
 
 def sentences(paths: list[Path]) -> Iterator[str]:
-    """The non-empty lines of all files."""
-    for path in paths:
-        yield from (line for line in textio.read_lines(path) if line.strip())
+    """The non-empty lines of all files; a file is repeated to come nearest the longest one.
+
+    Without that, a language with little text would be cut into letters by the merges of one with much.
+    """
+    sizes = [textio.count_lines(path) for path in paths]
+    for path, size in zip(paths, sizes):
+        for _ in range(round(max(sizes) / size) if size else 0):
+            yield from (line for line in textio.read_lines(path) if line.strip())
 
 
 def learn(paths: list[Path], size: int, seed: int = 1) -> bytes:

@@ -48,6 +48,13 @@ def test_encoding_is_that_of_fairseq_and_decodes_to_the_same_text(
     assert [theirs.decode(line) for line in encoded] == raw
 
 
+def test_a_language_with_little_text_counts_as_much_as_one_with_much(tmp_path: Path) -> None:
+    much, little = tmp_path / "much", tmp_path / "little"
+    much.write_text("one\n" * 9, encoding="utf-8")
+    little.write_text("two\n\n" * 2, encoding="utf-8")
+    assert list(learn_bpe.sentences([much, little])) == ["one"] * 9 + ["two"] * 4
+
+
 def test_too_little_text_is_an_error_with_the_mend(tmp_path: Path) -> None:
     text = tmp_path / "tiny"
     text.write_text("a b\n", encoding="utf-8")
