@@ -7,6 +7,8 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 
@@ -94,7 +96,8 @@ def fairseq_preprocess(work: Path, flags: list[str], log: Path) -> dict[str, dic
     output = log.read_text(encoding="utf-8", errors="replace")
     if status:
         last = (output.strip().splitlines() or ["no output"])[-1]
-        raise textio.DataError(f"fairseq-preprocess failed: {last} (all it said: {log})")
+        mend = " Free some space, then run the same command again." if "No space left" in output else ""
+        raise textio.DataError(f"{work}: fairseq-preprocess failed: {last}.{mend} (all it said: {log})")
     return {
         Path(file).name: {"sentences": int(n), "tokens": int(tokens), "unknown_percent": float(p)}
         for file, n, tokens, p in SUMMARY.findall(output)
@@ -106,9 +109,15 @@ def workers_for(path: Path) -> int:
     return max(1, min(textio.available_cores(), textio.count_lines(path) // 1000))
 
 
-def start_folder(final: Path) -> Path:
-    """An empty folder under a partial name, to be renamed to `final` when it is complete."""
+@contextmanager
+def making_folder(final: Path) -> Iterator[Path]:
+    """An empty folder under a partial name; it gets its name only if the block ends without an exception."""
     work = textio.partial_name(final)
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    return work
+    try:
+        yield work
+        work.replace(final)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise

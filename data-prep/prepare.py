@@ -66,9 +66,7 @@ class Preparation:
         """Make `target` unless it is there, and say so."""
         if target.exists():
             return
-        said = make(target)
-        print(f"{target.relative_to(self.out)}: {said}", flush=True)
-        self.save_record()
+        print(f"{target.relative_to(self.out)}: {make(target)}", flush=True)
 
     def steps(self, folder: str, names: list[str], make: Callable[[Path], object]) -> None:
         """Make each file of a folder that is not there yet, and say so in one line."""
@@ -96,6 +94,7 @@ class Preparation:
     def unpack(self, target: Path) -> None:
         """Clean raw text of one file."""
         self.counts[f"text/{target.name}"] = corpora.unpack(self.corpus.find(target.name), target)
+        self.save_record()
 
     def tokenize(self, target: Path) -> None:
         """Moses tokens of one file."""
@@ -142,20 +141,20 @@ class Preparation:
 
     def binarize_bitext(self, target: Path) -> str:
         """Filtered training pairs, valid and test in fairseq's format."""
-        work, bpe = binarize.start_folder(target), self.out / "bpe"
-        langs = (self.args.source_lang, self.args.target_lang)
-        train = tuple(work / f"train.{lang}" for lang in langs)
-        counts = binarize.filter_pairs(
-            (bpe / f"train.{langs[0]}", bpe / f"train.{langs[1]}"),
-            (train[0], train[1]),
-            self.args.bitext_lines,
-            self.args.max_length,
-            self.args.max_ratio,
-        )
-        flags = ["-s", langs[0], "-t", langs[1], "--tgtdict", str(self.dictionary)]
-        flags += ["--trainpref", str(work / "train")]
-        flags += ["--validpref", str(bpe / "valid"), "--testpref", str(bpe / "test")]
-        return self.finish_binary(work, target, counts, flags, train)
+        bpe, langs = self.out / "bpe", (self.args.source_lang, self.args.target_lang)
+        with binarize.making_folder(target) as work:
+            train = (work / f"train.{langs[0]}", work / f"train.{langs[1]}")
+            counts = binarize.filter_pairs(
+                (bpe / f"train.{langs[0]}", bpe / f"train.{langs[1]}"),
+                train,
+                self.args.bitext_lines,
+                self.args.max_length,
+                self.args.max_ratio,
+            )
+            flags = ["-s", langs[0], "-t", langs[1], "--tgtdict", str(self.dictionary)]
+            flags += ["--trainpref", str(work / "train")]
+            flags += ["--validpref", str(bpe / "valid"), "--testpref", str(bpe / "test")]
+            return self.binarize(work, target.name, counts, flags, train)
 
     def lm_names(self) -> list[str]:
         """Monolingual files the language models train on."""
@@ -164,35 +163,27 @@ class Preparation:
 
     def binarize_lm(self, target: Path) -> str:
         """Monolingual sentences of one language in fairseq's format."""
-        work, flags, lang = binarize.start_folder(target), ["--only-source"], target.suffix[1:]
-        texts = tuple(work / split for split in corpora.MONO_SPLITS)
-        for split, text in zip(corpora.MONO_SPLITS, texts, strict=True):
-            source = self.out / "bpe" / f"mono.{split}.{lang}"
-            counts = binarize.filter_sentences(source, text, self.args.max_length)
-            self.counts[f"{target.name} {split}"] = counts
-            flags += [f"--{split}pref", str(text)]
-        train_counts = self.counts[f"{target.name} train"]
-        return self.finish_binary(work, target, train_counts, flags, texts)
+        flags, lang = ["--only-source"], target.suffix[1:]
+        with binarize.making_folder(target) as work:
+            texts = tuple(work / split for split in corpora.MONO_SPLITS)
+            counts = []
+            for split, text in zip(corpora.MONO_SPLITS, texts):
+                source = self.out / "bpe" / f"mono.{split}.{lang}"
+                counts.append(binarize.filter_sentences(source, text, self.args.max_length))
+                flags += [f"--{split}pref", str(text)]
+            return self.binarize(work, target.name, counts[0], flags, texts)
 
-    def finish_binary(
-        self,
-        work: Path,
-        target: Path,
-        counts: dict[str, int],
-        flags: list[str],
-        temporary: tuple[Path, ...],
-    ) -> str:
-        """Binarize into `work`, take the filtered text out again, give the folder its name."""
-        log = self.out / "logs" / f"{target.name}.log"
+    def binarize(self, work: Path, name: str, counts: dict[str, int], flags: list[str], texts: tuple[Path, ...]) -> str:
+        """Binarize into `work`, take the filtered `texts` out of it, and say what came of it."""
         flags += ["--srcdict", str(self.dictionary)]
-        flags += ["--workers", str(self.args.workers or binarize.workers_for(temporary[0]))]
-        files = binarize.fairseq_preprocess(work, flags, log)
-        for path in temporary:
+        flags += ["--workers", str(self.args.workers or binarize.workers_for(texts[0]))]
+        files = binarize.fairseq_preprocess(work, flags, self.out / "logs" / f"{name}.log")
+        for path in texts:
             path.unlink()
-        work.replace(target)
-        self.counts[target.name] = {"train": counts, "files": files}
+        self.counts[name] = {"train": counts, "files": files}
+        self.save_record()
         worst = max((file["unknown_percent"] for file in files.values()), default=0.0)
-        kept = ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in sorted(counts.items()))
+        kept = ", ".join(f"{word.replace('_', ' ')} {n:,}" for word, n in sorted(counts.items()))
         return f"train {kept}; at most {worst}% unknown symbols"
 
 

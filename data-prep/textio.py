@@ -100,6 +100,10 @@ def writing(path: Path) -> Iterator[TextIO]:
             stream.flush()
             os.fsync(stream.fileno())
         partial.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        partial.unlink(missing_ok=True)
+        raise
     except BaseException:
         partial.unlink(missing_ok=True)
         raise

@@ -87,6 +87,7 @@ def test_a_full_disk_is_one_error_and_leaves_nothing_half_written(tmp_path: Path
     # A limit on the size of files stands in for a full disk: the same error, but for its number.
     done = subprocess.run(["bash", "-c", f"ulimit -f 64; {command}"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
+    assert str(target) in done.stderr
     assert "Free some space or choose another output folder" in done.stderr
     assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["raw"]
