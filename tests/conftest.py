@@ -1,0 +1,135 @@
+"""What many tests need: a tiny dictionary, tiny language models with random weights, their checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor, nn
+
+import lmfusion  # noqa: F401  (makes fairseq work with today's NumPy and PyTorch)
+from lmfusion.lm.causal import CausalLM
+from lmfusion.lm.cloze import ClozeLM
+from lmfusion.lm.config import CausalLMConfig, ClozeLMConfig
+
+WORDS = [f"w{number}" for number in range(20)]
+TINY = {
+    "decoder_embed_dim": 16,
+    "decoder_ffn_embed_dim": 24,
+    "decoder_layers": 2,
+    "decoder_attention_heads": 2,
+    "tokens_per_sample": 30,
+    "max_target_positions": 30,
+}
+
+
+@pytest.fixture(autouse=True)
+def fixed_seed() -> None:
+    """Every test starts from the same random numbers."""
+    torch.manual_seed(3)
+
+
+def dictionary_with(words: list[str]) -> Dictionary:
+    """fairseq's special symbols, then these words."""
+    dictionary = Dictionary()
+    for word in words:
+        dictionary.add_symbol(word)
+    return dictionary
+
+
+def shaken(model: nn.Module) -> Any:
+    """Random numbers on top of every parameter, so that no bias is zero and no scale is one."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.2)
+        for module in model.modules():
+            if isinstance(module, nn.Embedding) and module.padding_idx is not None:
+                module.weight[module.padding_idx].zero_()
+    return model
+
+
+@pytest.fixture
+def shake() -> Callable[[nn.Module], Any]:
+    """Random numbers on top of every parameter of a module."""
+    return shaken
+
+
+def plain_values(kind: Any, **flags: Any) -> dict[str, Any]:
+    """A language model's flags as plain values: the defaults, tiny sizes, these flags."""
+    fields = kind.__dataclass_fields__.items()
+    defaults = {name: spec.default for name, spec in fields if not name.startswith("_")}
+    return {**defaults, **TINY, **flags}
+
+
+@pytest.fixture
+def dictionary() -> Dictionary:
+    """24 symbols: fairseq's four (<s> 0, <pad> 1, </s> 2, <unk> 3) and w0 ... w19."""
+    return dictionary_with(WORDS)
+
+
+@pytest.fixture
+def other_dictionary() -> Dictionary:
+    """As ``dictionary`` up to index 6; then "x" stands where w3 would (index 7)."""
+    return dictionary_with([*WORDS[:3], "x", *WORDS[4:]])
+
+
+@pytest.fixture
+def make_cloze(dictionary: Dictionary) -> Callable[..., ClozeLM]:
+    """Build a tiny cloze LM in eval mode: ``make_cloze(single_tower=True, targets=["self"])``."""
+
+    def make(targets: tuple[str, ...] = ("self",), **flags: Any) -> ClozeLM:
+        config = plain_values(ClozeLMConfig, targets=list(targets), **flags)
+        lm: ClozeLM = shaken(ClozeLM(config, dictionary)).eval()
+        return lm
+
+    return make
+
+
+@pytest.fixture
+def make_causal(dictionary: Dictionary) -> Callable[..., CausalLM]:
+    """Build a tiny causal LM in eval mode."""
+
+    def make(**flags: Any) -> CausalLM:
+        lm: CausalLM = shaken(CausalLM(plain_values(CausalLMConfig, **flags), dictionary)).eval()
+        return lm
+
+    return make
+
+
+def fairseq_state(lm: ClozeLM | CausalLM) -> dict[str, Any]:
+    """What fairseq's trainer saves of a pretrained LM, as far as loading is concerned."""
+    name = "uni_transformer_lm" if lm.is_causal else "bi_transformer_lm"
+    task = {f"{target}_target": True for target in lm.config.get("targets", [])}
+    weights: dict[str, Tensor] = {f"decoder.{key}": value for key, value in lm.state_dict().items()}
+    model = {"_name": name, **{key: value for key, value in lm.config.items() if key != "targets"}}
+    return {"args": None, "cfg": {"model": model, "task": task}, "model": weights}
+
+
+@pytest.fixture
+def save_lm(tmp_path: Path) -> Callable[..., Path]:
+    """Save a language model as fairseq does; ``change`` may edit the checkpoint's dictionary first."""
+
+    def save(lm: Any, name: str = "lm.pt", change: Callable[[dict[str, Any]], Any] | None = None) -> Path:
+        state = fairseq_state(lm)
+        if change is not None:
+            change(state)
+        torch.save(state, tmp_path / name)
+        return tmp_path / name
+
+    return save
+
+
+def padded(rows: list[list[int]], left: bool = False, width: int = 0) -> Tensor:
+    """A batch of token rows, padded (index 1) on the right or on the left."""
+    width = max(width, *(len(row) for row in rows))
+    fill = [[1] * (width - len(row)) for row in rows]
+    return torch.tensor([pad + row if left else row + pad for row, pad in zip(rows, fill)])
+
+
+@pytest.fixture
+def batch() -> Callable[..., Tensor]:
+    """Pad token rows: ``batch(rows, left=True)``."""
+    return padded
