@@ -101,6 +101,12 @@ class FusionConfig(FlatTransformerConfig):  # type: ignore[misc, valid-type]
     tgt_representation_dropout: Optional[float] = _help(
         "dropout of what replaces the word embeddings (default: 0)"
     )
+    src_embed_scale: Optional[float] = _help(
+        "factor on what replaces the word embeddings (default: sqrt of the channels, as released)"
+    )
+    tgt_embed_scale: Optional[float] = _help(
+        "factor on what replaces the word embeddings (default: sqrt of the channels, as released)"
+    )
     cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
     src_lm_config: Optional[str] = _help("written by lmfusion into checkpoints; do not set")
     tgt_lm_config: Optional[str] = _help("written by lmfusion into checkpoints; do not set")
@@ -155,7 +161,8 @@ def _check_side(cfg: Any, side: str) -> None:
     if fusion != FINETUNE:
         misplaced += [(name, FINETUNE) for name in _ONLY_FINETUNE]
     if fusion == NONE:
-        misplaced.append(("representation_dropout", f"{ELMO} or {FINETUNE}"))
+        needed = f"{ELMO} or {FINETUNE}"
+        misplaced += [("representation_dropout", needed), ("embed_scale", needed)]
     for name, needed in misplaced:
         if getattr(cfg, f"{side}_{name}"):
             raise UserError(

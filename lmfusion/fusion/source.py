@@ -56,6 +56,8 @@ class LMFusionEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg: Any, dictionary: Dictionary, embed_tokens: SourceEmbedding) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
+        if cfg.src_embed_scale is not None:
+            self.embed_scale = cfg.src_embed_scale
 
     def max_positions(self) -> int:
         """Longest source in tokens, final </s> included."""

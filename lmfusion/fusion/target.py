@@ -55,6 +55,8 @@ class LMFusionDecoder(TransformerDecoderBase):
 
     def __init__(self, cfg: Any, dictionary: Dictionary, embed_tokens: TargetEmbedding) -> None:
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+        if cfg.tgt_embed_scale is not None:
+            self.embed_scale = cfg.tgt_embed_scale
 
     def extract_features_scriptable(
         self,
