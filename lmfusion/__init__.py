@@ -22,4 +22,4 @@ USER_DIR = str(Path(__file__).resolve().parent)
 """For ``--user-dir`` of every fairseq command."""
 
 __version__ = "0.1.0"
-__all__ = ["LMFusionError", "PretrainedLM", "USER_DIR", "UserError", "__version__", "load_lm"]
+__all__ = ["USER_DIR", "LMFusionError", "PretrainedLM", "UserError", "__version__", "load_lm"]

@@ -13,7 +13,7 @@ import sys
 import types
 import typing
 from types import TracebackType
-from typing import Any, Callable, List, Optional, Type
+from typing import Any, Callable
 
 import fairseq.distributed.utils as distributed_utils
 import numpy as np
@@ -23,7 +23,7 @@ from omegaconf import DictConfig, ListConfig, base, nodes
 from lmfusion.errors import UserError
 
 
-def _safe_globals() -> List[Any]:
+def _safe_globals() -> list[Any]:
     """Types that fairseq's own checkpoints consist of; none of them runs code when unpickled."""
     try:
         from numpy._core import multiarray
@@ -43,19 +43,19 @@ def _safe_globals() -> List[Any]:
 def _restore_numpy_names() -> None:
     """NumPy 2 dropped names that fairseq's data sets still use."""
     if not hasattr(np, "compat"):
-        np.compat = types.SimpleNamespace(long=int)  # type: ignore[attr-defined]
+        np.compat = types.SimpleNamespace(long=int)
     original: Callable[..., Any] = np.percentile
     if getattr(original, "accepts_interpolation", False):
         return
 
-    def percentile(*args: Any, interpolation: Optional[str] = None, **kwargs: Any) -> Any:
+    def percentile(*args: Any, interpolation: str | None = None, **kwargs: Any) -> Any:
         """numpy.percentile, also under its former keyword (--num-batch-buckets)."""
         if interpolation is not None:
             kwargs["method"] = interpolation
         return original(*args, **kwargs)
 
     percentile.accepts_interpolation = True  # type: ignore[attr-defined]
-    np.percentile = percentile  # type: ignore[assignment]
+    np.percentile = percentile
 
 
 def _print_user_errors_plainly() -> None:
@@ -63,7 +63,7 @@ def _print_user_errors_plainly() -> None:
     previous = sys.excepthook
 
     def hook(
-        kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]
+        kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
         if isinstance(error, UserError):
             sys.stdout.flush()

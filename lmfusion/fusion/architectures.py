@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Callable, Dict
+from typing import Callable
 
 from fairseq.models import register_model_architecture
 
@@ -13,13 +13,13 @@ from lmfusion.fusion.config import ELMO, FINETUNE
 Architecture = Callable[[Namespace], None]
 
 # fairseq's own sizes under fairseq's own names.
-SIZES: Dict[str, Dict[str, int]] = {
+SIZES: dict[str, dict[str, int]] = {
     "": {"embed_dim": 512, "ffn_embed_dim": 2048, "layers": 6, "attention_heads": 8},
     "tiny": {"embed_dim": 64, "ffn_embed_dim": 64, "layers": 2, "attention_heads": 2},
     "iwslt_de_en": {"embed_dim": 512, "ffn_embed_dim": 1024, "layers": 6, "attention_heads": 4},
     "wmt_en_de_big": {"embed_dim": 1024, "ffn_embed_dim": 4096, "layers": 6, "attention_heads": 16},
 }
-CELLS: Dict[str, Dict[str, str]] = {
+CELLS: dict[str, dict[str, str]] = {
     "lmfusion": {},
     "src_elmo": {"src_fusion": ELMO},
     "src_ft": {"src_fusion": FINETUNE},
@@ -28,8 +28,8 @@ CELLS: Dict[str, Dict[str, str]] = {
 }
 
 
-def _architecture(size: Dict[str, int], cell: Dict[str, str], big: bool) -> Architecture:
-    defaults: Dict[str, object] = dict(cell)
+def _architecture(size: dict[str, int], cell: dict[str, str], big: bool) -> Architecture:
+    defaults: dict[str, object] = dict(cell)
     for side in ("encoder", "decoder"):
         defaults.update({f"{side}_{name}": value for name, value in size.items()})
     if big:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable
 
 from fairseq.data import Dictionary
 from torch import nn
@@ -40,7 +40,7 @@ def finetune(lm: PretrainedLM, output_dim: int, cfg: Any, side: str) -> nn.Modul
     )
 
 
-STRATEGIES: Dict[str, Callable[[PretrainedLM, int, Any, str], nn.Module]] = {
+STRATEGIES: dict[str, Callable[[PretrainedLM, int, Any, str], nn.Module]] = {
     ELMO: elmo,
     FINETUNE: finetune,
 }
@@ -58,16 +58,13 @@ def build_representation(cfg: Any, side: str, dictionary: Dictionary, output_dim
     Raises:
         UserError: if the LM is of the wrong kind for the side or of another dictionary.
     """
-    stored: Optional[str] = getattr(cfg, f"{side}_lm_config")
+    stored: str | None = getattr(cfg, f"{side}_lm_config")
     overrides = _dropouts(cfg, side)
-    if stored:
-        lm = build(json.loads(stored)["lm"], dictionary, **overrides)
-    else:
-        lm = _load(cfg, side, dictionary, overrides)
+    lm = build(json.loads(stored)["lm"], dictionary, **overrides) if stored else _load(cfg, side, dictionary, overrides)
     return STRATEGIES[getattr(cfg, f"{side}_fusion")](lm, output_dim, cfg, side)
 
 
-def _load(cfg: Any, side: str, dictionary: Dictionary, overrides: Dict[str, Any]) -> PretrainedLM:
+def _load(cfg: Any, side: str, dictionary: Dictionary, overrides: dict[str, Any]) -> PretrainedLM:
     path, fusion = getattr(cfg, f"{side}_lm"), getattr(cfg, f"{side}_fusion")
     lm = load_lm(path, **overrides)
     _check_kind(lm, side, path)
@@ -87,7 +84,7 @@ def _load(cfg: Any, side: str, dictionary: Dictionary, overrides: Dict[str, Any]
     return lm
 
 
-def _dropouts(cfg: Any, side: str) -> Dict[str, Any]:
+def _dropouts(cfg: Any, side: str) -> dict[str, Any]:
     return {
         "dropout": getattr(cfg, f"{side}_lm_dropout"),
         "attention_dropout": getattr(cfg, f"{side}_lm_attention_dropout"),

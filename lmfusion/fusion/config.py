@@ -5,7 +5,7 @@ Flat, because fairseq fills nested fields neither from flat flags nor consistent
 
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
 from dataclasses import MISSING, dataclass, field, fields, make_dataclass
-from typing import Any, List, Optional, Tuple
+from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models.transformer.transformer_config import (
@@ -26,7 +26,7 @@ FusionChoice = ChoiceEnum([NONE, ELMO, FINETUNE])
 _NESTED = {"encoder": EncDecBaseConfig, "decoder": DecoderConfig, "quant_noise": QuantNoiseConfig}
 
 
-def _flat_fields() -> List[Tuple[str, Any, Any]]:
+def _flat_fields() -> list[tuple[str, Any, Any]]:
     """fairseq's nested transformer config as flat fields: ``encoder.layers`` -> ``encoder_layers``."""
     flat = []
     for spec in fields(TransformerConfig):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -41,7 +39,7 @@ class ElmoRepresentation(nn.Module):
         self.dropout = dropout
 
     def forward(
-        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
+        self, tokens: Tensor, incremental_state: IncrementalState | None = None
     ) -> Tensor:
         """Represent: B x T -> B x T x C (only new T with ``incremental_state``)."""
         with torch.no_grad():
@@ -52,7 +50,7 @@ class ElmoRepresentation(nn.Module):
         return F.dropout(x, self.dropout, self.training)
 
 
-def make_projection(input_dim: int, output_dim: int) -> Optional[nn.Linear]:
+def make_projection(input_dim: int, output_dim: int) -> nn.Linear | None:
     """A bias-free projection where two sizes differ, else None."""
     if input_dim == output_dim:
         return None

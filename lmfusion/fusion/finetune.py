@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Optional
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -29,7 +27,7 @@ class FinetunedRepresentation(nn.Module):
         self.dropout = dropout
 
     def forward(
-        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
+        self, tokens: Tensor, incremental_state: IncrementalState | None = None
     ) -> Tensor:
         """Represent: B x T -> B x T x C (only new T with ``incremental_state``)."""
         x = self.lm.top_state(tokens, incremental_state)

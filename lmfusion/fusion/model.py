@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any, Dict, Optional
+from typing import Any
 
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import gen_parser_from_dataclass
@@ -99,7 +99,7 @@ class TransformerLMFusion(TransformerModelBase):
         with training_autocast(self, self.cpu_bf16):
             return super().forward(*args, **kwargs)
 
-    def load_state_dict(self, state_dict: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    def load_state_dict(self, state_dict: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """As fairseq's; afterwards the LMs inside have their weights."""
         result = super().load_state_dict(state_dict, *args, **kwargs)
         self.needs_weights = False
@@ -110,7 +110,7 @@ def _fusion_names() -> Any:
     return [name for name in FusionConfig.__dataclass_fields__ if name.startswith(("src_", "tgt_"))]
 
 
-def _remember(cfg: Any, name: str, value: Optional[str]) -> None:
+def _remember(cfg: Any, name: str, value: str | None) -> None:
     """Write into the config that fairseq saves, of which ``cfg`` may be a copy."""
     setattr(cfg, name, value)
     parent = getattr(cfg, "_get_parent", lambda: None)()
@@ -135,7 +135,7 @@ def _use_stored_lm(cfg: Any) -> None:
         setattr(cfg, f"{side}_lm_config", stored.get(f"{side}_lm_config"))
 
 
-def _checkpoint_to_resume(cfg: Any) -> Optional[Path]:
+def _checkpoint_to_resume(cfg: Any) -> Path | None:
     """The checkpoint fairseq-train is about to continue from, if any."""
     parent = getattr(cfg, "_get_parent", lambda: None)()
     options = parent.get("checkpoint") if parent is not None else None

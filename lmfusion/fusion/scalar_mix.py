@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import List
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -27,7 +25,7 @@ class ScalarMix(nn.Module):
         self.layer_norm = nn.LayerNorm(state_dim, elementwise_affine=affine)
         self.dropout = dropout
 
-    def forward(self, states: List[Tensor]) -> Tensor:
+    def forward(self, states: list[Tensor]) -> Tensor:
         """Mix.
 
         Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any
 
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerDecoderBase
@@ -29,7 +29,7 @@ class TargetEmbedding(nn.Module):
         self.padding_idx = lm.padding_idx
         self.num_embeddings = len(lm.symbols)
         self.embedding_dim = representation.output_dim
-        self._prefix: Optional[Tuple[Tensor, IncrementalState]] = None
+        self._prefix: tuple[Tensor, IncrementalState] | None = None
 
     @property
     def lm(self) -> PretrainedLM:
@@ -62,7 +62,7 @@ class LMFusionDecoder(TransformerDecoderBase):
         self,
         prev_output_tokens: Tensor,
         encoder_out: Any,
-        incremental_state: Optional[IncrementalState] = None,
+        incremental_state: IncrementalState | None = None,
         *args: Any,
         **kwargs: Any,
     ) -> Any:

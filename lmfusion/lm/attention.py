@@ -7,8 +7,6 @@ attention weights are never materialized and fused kernels apply. Rows are left-
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
-
 import torch
 import torch.nn.functional as F
 from fairseq.incremental_decoding_utils import FairseqIncrementalState
@@ -64,7 +62,7 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
             for parameter in (self.bias_k, self.bias_v):
                 nn.init.normal_(parameter, std=parameter.numel() ** -0.5)
 
-    def forward(self, x: Tensor, incremental_state: Optional[IncrementalState] = None) -> Tensor:
+    def forward(self, x: Tensor, incremental_state: IncrementalState | None = None) -> Tensor:
         """Attend.
 
         Args:
@@ -110,24 +108,25 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
         front = torch.cat([torch.zeros_like(self.bias_k), self.bias_k, self.bias_v])
         return front.to(qkv.dtype).expand(batch, 1, -1)
 
-    def _split_heads(self, qkv: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
+    def _split_heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """B x T x 3C -> three of B x H x T x D."""
         batch, time, _ = qkv.shape
         query, key, value = qkv.view(batch, time, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         return query, key, value
 
-    def _cached(self, state: Optional[IncrementalState]) -> Optional[Tuple[Tensor, Tensor]]:
-        cache = None if state is None else self.get_incremental_state(state, "kv")
+    def _cached(self, state: IncrementalState | None) -> tuple[Tensor, Tensor] | None:
+        cache = FairseqIncrementalState.get_incremental_state(self, state, "kv")
         if cache is None:
             return None
         key, value = cache["key"], cache["value"]
-        assert key is not None and value is not None
+        assert key is not None
+        assert value is not None
         return key, value
 
     def _store(self, state: IncrementalState, key: Tensor, value: Tensor) -> None:
-        self.set_incremental_state(state, "kv", {"key": key, "value": value})
+        FairseqIncrementalState.set_incremental_state(self, state, "kv", {"key": key, "value": value})
 
-    def cached_length(self, state: Optional[IncrementalState]) -> int:
+    def cached_length(self, state: IncrementalState | None) -> int:
         """Number of positions whose keys and values are kept (the extra pair does not count)."""
         cached = self._cached(state)
         if cached is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -30,7 +30,7 @@ class TransformerLM(PretrainedLM):
 
     bias_kv: str
 
-    def _build_common(self, config: Dict[str, Any], dictionary: Dictionary) -> None:
+    def _build_common(self, config: dict[str, Any], dictionary: Dictionary) -> None:
         self.config = config
         self.embed_dim = config["decoder_embed_dim"]
         self.num_layers = config["decoder_layers"]
@@ -51,7 +51,7 @@ class TransformerLM(PretrainedLM):
             dropout=config["dropout"],
             input_dropout=config["input_dropout"],
         )
-        self.output_weight: Optional[nn.Parameter] = None
+        self.output_weight: nn.Parameter | None = None
         if not config["share_decoder_input_output_embed"]:
             self.output_weight = nn.Parameter(torch.empty(len(dictionary), self.embed_dim))
             nn.init.normal_(self.output_weight, std=self.embed_dim**-0.5)
@@ -110,7 +110,7 @@ class TrainableLM(FairseqLanguageModel):
             return self.decoder(src_tokens, **kwargs)
 
 
-def dictionary_of(symbols: List[str]) -> Dictionary:
+def dictionary_of(symbols: list[str]) -> Dictionary:
     """A fairseq dictionary with these symbols in this order.
 
     Raises:

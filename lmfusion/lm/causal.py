@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any
 
 from fairseq.data import Dictionary
 from fairseq.models import (
@@ -31,7 +31,7 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
 
     is_causal = True
 
-    def __init__(self, config: Dict[str, Any], dictionary: Dictionary) -> None:
+    def __init__(self, config: dict[str, Any], dictionary: Dictionary) -> None:
         FairseqIncrementalDecoder.__init__(self, dictionary)
         self._build_common(config, dictionary)
         self.layers = self._build_tower(NO_BIAS_KV)
@@ -41,11 +41,11 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
     def forward(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: Optional[Any] = None,
-        incremental_state: Optional[IncrementalState] = None,
-        src_lengths: Optional[Tensor] = None,
+        encoder_out: Any | None = None,
+        incremental_state: IncrementalState | None = None,
+        src_lengths: Tensor | None = None,
         **_: Any,
-    ) -> Tuple[Tensor, Dict[str, Any]]:
+    ) -> tuple[Tensor, dict[str, Any]]:
         """Logits of the next token at every position: B x T x V (only new T with a cache).
 
         Args:
@@ -57,8 +57,8 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
         return self.output_layer(self.top_state(prev_output_tokens, incremental_state)), {}
 
     def layer_states(
-        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
-    ) -> List[Tensor]:
+        self, tokens: Tensor, incremental_state: IncrementalState | None = None
+    ) -> list[Tensor]:
         """Embeddings and the N layers, each B x T x C: the TGT-ELMO list (SPEC section 2).
 
         With ``incremental_state`` rows must have no padding, as in fairseq's beam search; only
@@ -74,7 +74,7 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
         return [layout.restore(state) for state in [x, *self.layers(x)]]
 
     def top_state(
-        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
+        self, tokens: Tensor, incremental_state: IncrementalState | None = None
     ) -> Tensor:
         """The last layer's output, B x T x C; no layer norm follows it."""
         return self.layer_states(tokens, incremental_state)[-1]
@@ -109,7 +109,7 @@ class UniTransformerLanguageModel(TrainableLM):
         return cls(CausalLM(plain_config(cfg, CausalLMConfig), task.target_dictionary))
 
     @property
-    def supported_targets(self) -> Set[str]:
+    def supported_targets(self) -> set[str]:
         """fairseq's name of what can be predicted."""
         return {"future"}
 

@@ -7,7 +7,8 @@ section 3.2.
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
+from collections.abc import Sequence
+from typing import Any
 
 import torch
 from fairseq.data import Dictionary
@@ -40,18 +41,18 @@ class ClozeLM(TransformerLM, FairseqDecoder):
 
     is_causal = False
 
-    def __init__(self, config: Dict[str, Any], dictionary: Dictionary) -> None:
+    def __init__(self, config: dict[str, Any], dictionary: Dictionary) -> None:
         _check(config)
         FairseqDecoder.__init__(self, dictionary)
         self._build_common(config, dictionary)
-        self.targets: List[str] = config["targets"]
+        self.targets: list[str] = config["targets"]
         bias_kv = ZERO_BIAS_KV if config["no_bias_kv"] else LEARNED_BIAS_KV
         if config["no_extra_kv"]:
             bias_kv = NO_BIAS_KV
         self.forward_layers = self._build_tower(bias_kv)
         shared = config["single_tower"]
         self.backward_layers = None if shared else self._build_tower(bias_kv)
-        self.join: Optional[nn.Module] = self._build_join() if "self" in self.targets else None
+        self.join: nn.Module | None = self._build_join() if "self" in self.targets else None
         self.state_dim = 2 * self.embed_dim
         # embeddings, N layers, and with a join its context and its output
         self.num_states = 1 + self.num_layers + (2 if self.join is not None else 0)
@@ -70,7 +71,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
             activation_dropout=config["activation_dropout"],
         )
 
-    def tower_states(self, tokens: Tensor, layout: RowLayout) -> Tuple[List[Tensor], List[Tensor]]:
+    def tower_states(self, tokens: Tensor, layout: RowLayout) -> tuple[list[Tensor], list[Tensor]]:
         """States of both towers on left-aligned tokens, in the order of the words.
 
         Returns:
@@ -99,8 +100,8 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         return joined
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None, **_: Any
-    ) -> Tuple[Tensor, Dict[str, Any]]:
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, **_: Any
+    ) -> tuple[Tensor, dict[str, Any]]:
         """Logits of every target.
 
         Args:
@@ -120,8 +121,8 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         return (logits[0] if len(logits) == 1 else torch.stack(logits)), {}
 
     def layer_states(
-        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
-    ) -> List[Tensor]:
+        self, tokens: Tensor, incremental_state: IncrementalState | None = None
+    ) -> list[Tensor]:
         """The SRC-ELMO list (SPEC section 2), L tensors of B x T x 2C.
 
         ``[embedding; embedding]``, each layer's ``[forward; backward]``, the context
@@ -139,7 +140,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         return [layout.restore(state) for state in states]
 
     def top_state(
-        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
+        self, tokens: Tensor, incremental_state: IncrementalState | None = None
     ) -> Tensor:
         """The joining block's output with the token itself visible, B x T x C.
 
@@ -151,7 +152,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         return layout.restore(self._joined(fwd[-1], bwd[-1], layout, include_self=True))
 
 
-def _check(config: Dict[str, Any]) -> None:
+def _check(config: dict[str, Any]) -> None:
     """Refuse what makes no model, or would be ignored."""
     if config["targets"] not in TARGET_SETS:
         given = " ".join(f"--{target}-target" for target in config["targets"])
@@ -186,11 +187,11 @@ class BiTransformerLanguageModel(TrainableLM):
         return cls(ClozeLM(config, task.target_dictionary))
 
     @property
-    def supported_targets(self) -> Set[str]:
+    def supported_targets(self) -> set[str]:
         """fairseq's names of what can be predicted."""
         return {"self", "future", "past"}
 
-    def get_targets(self, sample: Dict[str, Any], net_output: Sequence[Any]) -> Tensor:
+    def get_targets(self, sample: dict[str, Any], net_output: Sequence[Any]) -> Tensor:
         """Targets shaped like the logits without V: B x T or K x B x T.
 
         With several targets the loss of a position is the sum over its targets.

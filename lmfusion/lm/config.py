@@ -3,7 +3,7 @@
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
 from argparse import Namespace
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Optional
 
 from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
@@ -89,7 +89,7 @@ class ClozeLMConfig(LMConfig):
     )
 
 
-def plain_config(cfg: Any, kind: Callable[[], LMConfig]) -> Dict[str, Any]:
+def plain_config(cfg: Any, kind: Callable[[], LMConfig]) -> dict[str, Any]:
     """The fields of ``kind`` as a plain dictionary, from a config of any make.
 
     Unset limits are resolved, so that the result alone describes the model.

@@ -15,12 +15,12 @@ from __future__ import annotations
 import hashlib
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Dict, List, Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor, nn
 
-IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
+IncrementalState = dict[str, dict[str, Optional[Tensor]]]
 
 
 def dictionary_hash(symbols: Iterable[str]) -> str:
@@ -31,7 +31,7 @@ def dictionary_hash(symbols: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(symbols).encode("utf-8")).hexdigest()
 
 
-def first_difference(ours: List[str], theirs: List[str]) -> Optional[int]:
+def first_difference(ours: list[str], theirs: list[str]) -> int | None:
     """Index of the first symbol in which two dictionaries differ, or None if they are equal."""
     for index, (our_symbol, their_symbol) in enumerate(zip(ours, theirs)):
         if our_symbol != their_symbol:
@@ -64,14 +64,14 @@ class PretrainedLM(nn.Module):
     padding_idx: int
     eos_idx: int
     is_causal: bool
-    symbols: List[str]
-    config: Dict[str, Any]
+    symbols: list[str]
+    config: dict[str, Any]
     frozen: bool = False
 
     @abstractmethod
     def layer_states(
-        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
-    ) -> List[Tensor]:
+        self, tokens: Tensor, incremental_state: IncrementalState | None = None
+    ) -> list[Tensor]:
         """States of every layer, embeddings first (``SPEC`` section 2 lists them).
 
         Args:
@@ -86,7 +86,7 @@ class PretrainedLM(nn.Module):
 
     @abstractmethod
     def top_state(
-        self, tokens: Tensor, incremental_state: Optional[IncrementalState] = None
+        self, tokens: Tensor, incremental_state: IncrementalState | None = None
     ) -> Tensor:
         """The state before the softmax, B x T x C; arguments as in :meth:`layer_states`."""
 

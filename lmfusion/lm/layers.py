@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import List, Optional
 
 import torch
 import torch.nn.functional as F
@@ -58,7 +57,7 @@ class Block(nn.Module):
         )
         self.dropout = dropout
 
-    def forward(self, x: Tensor, incremental_state: Optional[IncrementalState] = None) -> Tensor:
+    def forward(self, x: Tensor, incremental_state: IncrementalState | None = None) -> Tensor:
         """B x T x C -> B x T x C; left-aligned rows."""
         attended = self.self_attn(self.layer_norm(x), incremental_state)
         return self.ffn(x + F.dropout(attended, self.dropout, self.training))
@@ -68,8 +67,8 @@ class Tower(nn.ModuleList):
     """N blocks, left to right; no layer norm after the last one."""
 
     def forward(
-        self, x: Tensor, incremental_state: Optional[IncrementalState] = None
-    ) -> List[Tensor]:
+        self, x: Tensor, incremental_state: IncrementalState | None = None
+    ) -> list[Tensor]:
         """B x T x C -> the N blocks' outputs, each B x T x C."""
         states = []
         for block in self:
@@ -92,6 +91,8 @@ class TokenEmbedding(nn.Module):
         dropout: dropout of the sum.
         input_dropout: probability that a token is replaced by ``<unk>`` in training.
     """
+
+    sinusoids: Tensor
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class TokenEmbedding(nn.Module):
         self.dropout = dropout
         self.input_dropout = input_dropout
         self.has_positions = not no_positions
-        self.learned_positions: Optional[nn.Embedding] = None
+        self.learned_positions: nn.Embedding | None = None
         if self.has_positions and learned_positions:
             self.learned_positions = nn.Embedding(max_positions, embed_dim)
             nn.init.normal_(self.learned_positions.weight, std=embed_dim**-0.5)

@@ -9,7 +9,7 @@ import logging
 import pickle
 from argparse import Namespace
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple, Type, Union
+from typing import Any
 
 import torch
 from fairseq.data import Dictionary
@@ -24,7 +24,7 @@ from lmfusion.lm.symbols import decode_symbols
 
 logger = logging.getLogger(__name__)
 
-FAMILIES: Dict[str, Tuple[Type[TransformerLM], Type[LMConfig]]] = {
+FAMILIES: dict[str, tuple[type[TransformerLM], type[LMConfig]]] = {
     "bi_transformer_lm": (ClozeLM, ClozeLMConfig),
     "uni_transformer_lm": (CausalLM, CausalLMConfig),
 }
@@ -32,7 +32,7 @@ _PREFIX = "decoder."
 _SYMBOLS = _PREFIX + "symbol_table.codes"
 
 
-def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
+def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """Read a checkpoint file safely.
 
     Raises:
@@ -76,7 +76,7 @@ def _refusal(path: Path, error: BaseException) -> str:
     return f"{path} is not a checkpoint, or is damaged ({_first_line(error)}): nothing was loaded."
 
 
-def _model_config(path: Path, state: Dict[str, Any]) -> Dict[str, Any]:
+def _model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
     """The checkpoint's model config as a dictionary, whichever way fairseq stored it."""
     model = (state.get("cfg") or {}).get("model")
     if isinstance(model, Namespace):
@@ -90,7 +90,7 @@ def _model_config(path: Path, state: Dict[str, Any]) -> Dict[str, Any]:
     )
 
 
-def _family(path: Path, model: Dict[str, Any]) -> str:
+def _family(path: Path, model: dict[str, Any]) -> str:
     from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 
     name = str(model.get("_name") or model.get("arch"))
@@ -104,13 +104,13 @@ def _family(path: Path, model: Dict[str, Any]) -> str:
     )
 
 
-def describe(lm: PretrainedLM) -> Dict[str, Any]:
+def describe(lm: PretrainedLM) -> dict[str, Any]:
     """Plain values from which :func:`build` makes an untrained copy of ``lm``."""
     family = "uni_transformer_lm" if lm.is_causal else "bi_transformer_lm"
     return {"family": family, **lm.config}
 
 
-def build(description: Dict[str, Any], dictionary: Dictionary, **overrides: Any) -> PretrainedLM:
+def build(description: dict[str, Any], dictionary: Dictionary, **overrides: Any) -> PretrainedLM:
     """An untrained language model.
 
     Args:
@@ -137,7 +137,7 @@ def build(description: Dict[str, Any], dictionary: Dictionary, **overrides: Any)
     return model_class(config, dictionary)
 
 
-def load_lm(path: Union[str, Path], **overrides: Any) -> PretrainedLM:
+def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     """Load a pretrained language model: frozen, in eval mode and float32, from this file alone.
 
     Args:
@@ -154,7 +154,7 @@ def load_lm(path: Union[str, Path], **overrides: Any) -> PretrainedLM:
     description = {**model, "family": _family(path, model)}
     if description["family"] == "bi_transformer_lm":
         description["targets"] = _targets(state)
-    weights: Dict[str, torch.Tensor] = state["model"]
+    weights: dict[str, torch.Tensor] = state["model"]
     if _SYMBOLS not in weights:
         raise UserError(f"{path} has no dictionary in it ({_SYMBOLS} is missing): export it again.")
     dictionary = dictionary_of(decode_symbols(weights[_SYMBOLS]))
@@ -166,14 +166,14 @@ def load_lm(path: Union[str, Path], **overrides: Any) -> PretrainedLM:
     return lm.freeze()
 
 
-def _targets(state: Dict[str, Any]) -> List[str]:
+def _targets(state: dict[str, Any]) -> list[str]:
     """What a cloze LM was trained to predict, from the task's flags."""
     task = state["cfg"].get("task") or {}
     task = vars(task) if isinstance(task, Namespace) else task
     return [name for name in ("self", "future", "past") if task.get(f"{name}_target")] or ["self"]
 
 
-def _load_strictly(lm: PretrainedLM, weights: Dict[str, torch.Tensor], path: Path) -> None:
+def _load_strictly(lm: PretrainedLM, weights: dict[str, torch.Tensor], path: Path) -> None:
     stripped = {
         (name[len(_PREFIX) :] if name.startswith(_PREFIX) else name): value
         for name, value in weights.items()
@@ -188,7 +188,7 @@ def _load_strictly(lm: PretrainedLM, weights: Dict[str, torch.Tensor], path: Pat
             if own[name].shape != stripped[name].shape
         ),
     }
-    found: Optional[str] = "; ".join(
+    found: str | None = "; ".join(
         f"{kind}: {', '.join(names)}" for kind, names in problems.items() if names
     )
     if found:

@@ -8,7 +8,7 @@ Integers survive half precision and checkpoint averaging.
 
 from __future__ import annotations
 
-from typing import Any, Dict, List
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,17 +17,17 @@ from lmfusion.errors import UserError
 from lmfusion.lm.interface import first_difference
 
 
-def encode_symbols(symbols: List[str]) -> Tensor:
+def encode_symbols(symbols: list[str]) -> Tensor:
     """Symbols -> int32 code points of their newline-joined text."""
     return torch.tensor([ord(char) for char in "\n".join(symbols)], dtype=torch.int32)
 
 
-def decode_symbols(codes: Tensor) -> List[str]:
+def decode_symbols(codes: Tensor) -> list[str]:
     """Inverse of :func:`encode_symbols`."""
     return "".join(map(chr, codes.tolist())).split("\n")
 
 
-def check_symbols(trained: List[str], given: List[str], *, what: str) -> None:
+def check_symbols(trained: list[str], given: list[str], *, what: str) -> None:
     """Refuse another dictionary than the one the language model was trained with.
 
     Args:
@@ -56,13 +56,13 @@ class SymbolTable(nn.Module):
 
     codes: Tensor
 
-    def __init__(self, symbols: List[str]) -> None:
+    def __init__(self, symbols: list[str]) -> None:
         super().__init__()
         self.symbols = list(symbols)
         self.register_buffer("codes", encode_symbols(self.symbols))
 
     def _load_from_state_dict(
-        self, state_dict: Dict[str, Any], prefix: str, *args: Any, **kwargs: Any
+        self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
     ) -> None:
         stored = state_dict.get(prefix + "codes")
         if stored is not None:
