@@ -1,0 +1,135 @@
+"""What ``load_lm`` refuses, and what it says: every file a user may give by mistake or in bad faith."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from lmfusion.errors import UserError
+from lmfusion.lm.loading import build, load_lm
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"nowhere.pt does not exist: give the path of a checkpoint"):
+        load_lm(tmp_path / "nowhere.pt")
+
+
+def test_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is a folder, not a checkpoint file"):
+        load_lm(tmp_path)
+
+
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.99])
+def test_truncated_file(make_cloze: Any, save_lm: Any, part: float) -> None:
+    path = save_lm(make_cloze())
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(part * len(whole))])
+    with pytest.raises(UserError, match=r"lm.pt (cannot be read as|is not) a checkpoint.*damaged"):
+        load_lm(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"\x00" * 400, b"Das ist ein Satz.\n" * 9, b"PK\x03\x04 but no zip"],
+    ids=["empty", "zeros", "text", "broken zip"],
+)
+def test_file_that_is_no_checkpoint(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "thing.pt"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"thing\.pt (cannot be read as|is not) a checkpoint"):
+        load_lm(path)
+
+
+@pytest.mark.parametrize("state", [[1, 2], {"weights": {}}, {"model": None}], ids=str)
+def test_saved_object_that_is_no_fairseq_checkpoint(tmp_path: Path, state: Any) -> None:
+    torch.save(state, tmp_path / "thing.pt")
+    with pytest.raises(UserError, match="not a fairseq checkpoint: it has no model weights"):
+        load_lm(tmp_path / "thing.pt")
+
+
+class CreatesFile:
+    """Unpickled without care, it creates the file it names."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("plain_pickle", [False, True], ids=["torch.save", "pickle.dump"])
+def test_malicious_pickle_is_not_executed(make_cloze: Any, save_lm: Any, tmp_path: Path, plain_pickle: bool) -> None:
+    victim = tmp_path / "executed"
+    path = save_lm(make_cloze(), change=lambda state: state.update(extra=CreatesFile(victim)))
+    if plain_pickle:
+        path.write_bytes(pickle.dumps({"model": CreatesFile(victim)}, protocol=2))
+    with pytest.raises(UserError, match=r"was not loaded: it asks to run .*Nothing of it was executed"):
+        load_lm(path)
+    assert not victim.exists()
+    # The attack is a real one: careless loading does execute it.
+    torch.load(path, weights_only=False) if not plain_pickle else pickle.loads(path.read_bytes())
+    assert victim.exists()
+
+
+def test_sequence_to_sequence_checkpoint(tmp_path: Path) -> None:
+    model = {"_name": "transformer_lmfusion", "encoder_layers": 6, "decoder_layers": 6}
+    torch.save({"cfg": {"model": model}, "model": {}}, tmp_path / "seq2seq.pt")
+    with pytest.raises(
+        UserError, match="holds transformer_lmfusion, a sequence-to-sequence model, where a pretrained language model"
+    ):
+        load_lm(tmp_path / "seq2seq.pt")
+
+
+def test_another_language_model(tmp_path: Path) -> None:
+    torch.save({"cfg": {"model": {"_name": "transformer_lm"}}, "model": {}}, tmp_path / "gpt.pt")
+    with pytest.raises(
+        UserError, match=r"holds transformer_lm, another kind .* bi_transformer_lm or uni_transformer_lm"
+    ):
+        load_lm(tmp_path / "gpt.pt")
+
+
+def test_checkpoint_of_the_released_code(tmp_path: Path) -> None:
+    from argparse import Namespace
+
+    torch.save({"args": Namespace(arch="bi_transformer_lm_big"), "model": {}}, tmp_path / "old.pt")
+    with pytest.raises(UserError, match=r"no model configuration.*bring it over with `lmfusion convert`"):
+        load_lm(tmp_path / "old.pt")
+
+
+def test_file_without_its_dictionary(make_cloze: Any, save_lm: Any) -> None:
+    path = save_lm(make_cloze(), change=lambda state: state["model"].pop("decoder.symbol_table.codes"))
+    with pytest.raises(UserError, match="no dictionary in it"):
+        load_lm(path)
+
+
+def test_all_wrong_weights_are_listed_by_name(make_cloze: Any, save_lm: Any) -> None:
+    def spoil(state: dict[str, Any]) -> None:
+        weights = state["model"]
+        del weights["decoder.join.q_proj.bias"], weights["decoder.forward_layers.0.ffn.fc1.weight"]
+        weights["decoder.surplus"] = torch.zeros(2)
+        weights["decoder.join.out_proj.bias"] = torch.zeros(3)
+
+    path = save_lm(make_cloze(), change=spoil)
+    with pytest.raises(UserError) as caught:
+        load_lm(path)
+    message = str(caught.value)
+    assert "missing: forward_layers.0.ffn.fc1.weight, join.q_proj.bias;" in message
+    assert "not expected: surplus;" in message
+    assert "of another shape: join.out_proj.bias (3,) instead of (16,)." in message
+
+
+def test_weights_of_another_variant(make_cloze: Any, save_lm: Any) -> None:
+    path = save_lm(make_cloze(), change=lambda state: state["cfg"]["model"].update(no_extra_kv=True))
+    with pytest.raises(
+        UserError, match=r"not expected: backward_layers.0.self_attn.bias_k, backward_layers.0.self_attn"
+    ):
+        load_lm(path)
+
+
+def test_unknown_family(dictionary: Any) -> None:
+    with pytest.raises(UserError, match="family 'lstm'; known are bi_transformer_lm, uni_transformer_lm"):
+        build({"family": "lstm"}, dictionary)
