@@ -1,0 +1,147 @@
+"""What fairseq-generate wrote (its log, or generate-test.txt of --results-path), as sentences in the order of the data.
+
+It prints, for each sentence and in the order of its batches, lines that start with a letter and the sentence's
+number: S-7 source, T-7 target, H-7 hypothesis, D-7 the hypothesis after fairseq's --bpe and --tokenizer (the same
+text where these were not given). Hypotheses and detokenized lines carry a score before the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Callable, Optional
+
+from lmfusion.errors import UserError
+from lmfusion.scoring.text_files import PathLike, read_lines
+
+_LINE = re.compile(r"([STHD])-(\d+)\t(.*)", re.DOTALL)
+_SENTENCEPIECE_MARK = "\u2581"
+_UNKNOWN_IN_TARGET = "<<unk>>"
+_LETTERS_AROUND_SPACE = re.compile(r"[A-Za-z] [A-Za-z]")
+
+
+@dataclass(frozen=True)
+class GenerateOutput:
+    """Sentences in the order of the data, without BPE; item k of each list belongs to sentence ids[k]."""
+
+    ids: list[int]
+    sources: list[str]
+    hypotheses: list[str]
+    references: list[str]
+    """The file's own targets; empty where it has none."""
+
+
+def read(path: PathLike, detokenize: Optional[str] = None) -> GenerateOutput:
+    """Reads the best hypothesis of each sentence, with its source and target.
+
+    Args:
+        path: the file that fairseq-generate (or fairseq-interactive) wrote or printed.
+        detokenize: language code for undoing Moses tokenization; None leaves the text as it is.
+
+    Raises:
+        UserError: the file cannot be read; holds no hypotheses, two generations or an interrupted one; its text has
+            lost its spaces; or its hypotheses are detokenized already and ``detokenize`` asks for it again.
+    """
+    lines = _collect(path)
+    ids = sorted(lines["H"])
+    hypotheses = _finished_hypotheses(path, lines, ids)
+    finish = _detokenizer(detokenize) if detokenize else str
+    if detokenize and _fairseq_detokenized(lines, ids):
+        raise UserError(
+            f"{path} is detokenized already: fairseq-generate was run with --tokenizer. Leave out --detokenize."
+        )
+    return GenerateOutput(
+        ids=ids,
+        sources=[finish(remove_bpe(lines["S"][i])) for i in ids if i in lines["S"]],
+        hypotheses=[finish(text) for text in hypotheses],
+        references=[finish(remove_bpe(lines["T"][i])) for i in ids if i in lines["T"]],
+    )
+
+
+def trusted_references(path: PathLike, detokenize: Optional[str] = None) -> list[str]:
+    """The targets in fairseq-generate's output, if they are what the reference text was.
+
+    Raises:
+        UserError: there are none, or they have lost words to <unk>, or they are still tokenized where the hypotheses
+            are not. Each time the reference has to come from its own file.
+    """
+    lines = _collect(path)
+    ids = sorted(lines["H"])
+    mend = "Give the original text with --ref."
+    if any(i not in lines["T"] for i in ids):
+        raise UserError(f"{path} has no targets (T- lines) for some of its sentences. {mend}")
+    unknown = [i for i in ids if _UNKNOWN_IN_TARGET in lines["T"][i]]
+    if unknown:
+        raise UserError(
+            f"{path}: {len(unknown)} of {len(ids)} targets (the first is T-{unknown[0]}) hold {_UNKNOWN_IN_TARGET} in "
+            f"place of words that the dictionary lacks, so they are not the reference text. {mend}"
+        )
+    if _fairseq_detokenized(lines, ids):
+        raise UserError(f"{path}: fairseq-generate detokenized the hypotheses, but not the targets. {mend}")
+    return read(path, detokenize).references
+
+
+def looks_like_generate_output(lines: Sequence[str]) -> bool:
+    """Whether these lines are fairseq-generate's rather than plain text: both H- and D- lines are among them."""
+    kinds = {match.group(1) for match in map(_LINE.fullmatch, lines) if match}
+    return {"H", "D"} <= kinds
+
+
+def remove_bpe(text: str) -> str:
+    """The text with its sentencepiece or subword-nmt pieces joined; other text comes back as it is."""
+    if _SENTENCEPIECE_MARK in text:
+        return text.replace(" ", "").replace(_SENTENCEPIECE_MARK, " ").strip()
+    return f"{text} ".replace("@@ ", "").rstrip(" ")
+
+
+def _collect(path: PathLike) -> dict[str, dict[int, str]]:
+    """The text of each kind of line by sentence; of an n-best list, the first hypothesis, which is the best."""
+    texts: dict[str, dict[int, str]] = {"S": {}, "T": {}, "H": {}, "D": {}}
+    for line in read_lines(path):
+        match = _LINE.fullmatch(line)
+        if not match:
+            continue  # fairseq's own log, P- lines
+        kind, sentence, text = match.group(1), int(match.group(2)), match.group(3)
+        if kind == "S" and sentence in texts["S"]:
+            raise UserError(f"{path} holds more than one generation: S-{sentence} is there twice. Keep only one.")
+        if kind in "HD":
+            text = text.partition("\t")[2]
+        texts[kind].setdefault(sentence, text)
+    return texts
+
+
+def _finished_hypotheses(path: PathLike, lines: dict[str, dict[int, str]], ids: list[int]) -> list[str]:
+    """The best hypotheses without BPE, after the checks that they are all there and intact."""
+    if not ids:
+        raise UserError(
+            f"{path} has no hypotheses (H- lines). It has to be what fairseq-generate printed, without --quiet, or the "
+            "file generate-*.txt that it wrote to --results-path."
+        )
+    unfinished = sorted((set(lines["S"]) | set(ids)) - set(lines["D"]))
+    if unfinished:
+        raise UserError(
+            f"{path} stops before sentence {unfinished[0]} is complete (no D-{unfinished[0]} line): the generation was "
+            "interrupted. Run fairseq-generate again."
+        )
+    hypotheses = [remove_bpe(lines["D"][i]) for i in ids]
+    plain = [remove_bpe(lines["H"][i]) for i in ids]
+    spaced = [(h, d) for h, d in zip(plain, hypotheses) if _LETTERS_AROUND_SPACE.search(h)]
+    if spaced and all(d == h.replace(" ", "") for h, d in spaced):
+        raise UserError(
+            f"{path}: the text of its D- lines has no spaces. That happens when fairseq-generate is given both --bpe and "
+            "--remove-bpe (--post-process); run it again with only one of them."
+        )
+    return hypotheses
+
+
+def _fairseq_detokenized(lines: dict[str, dict[int, str]], ids: list[int]) -> bool:
+    """Whether fairseq did more to a hypothesis than removing its BPE."""
+    return any(remove_bpe(lines["H"][i]).split() != remove_bpe(lines["D"][i]).split() for i in ids)
+
+
+def _detokenizer(language: str) -> Callable[[str], str]:
+    from sacremoses import MosesDetokenizer
+
+    moses = MosesDetokenizer(lang=language)
+    return lambda text: str(moses.detokenize(text.split()))
