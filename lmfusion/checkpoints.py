@@ -1,0 +1,97 @@
+"""Checkpoints into checkpoints: averaged over several, or stripped of what only training needs.
+
+fairseq's own averaging script is not part of its package.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmfusion.errors import UserError
+from lmfusion.lm.loading import read_checkpoint
+
+
+def average(paths: Sequence[str | Path], out: str | Path) -> None:
+    """Average the weights of checkpoints of one model; all else is the last one's, without optimizer.
+
+    Sums are taken in float64. Integers (dictionaries, versions) must be the same in all.
+
+    Args:
+        paths: two checkpoints or more.
+        out: file to write.
+
+    Raises:
+        UserError: if one cannot be read, or their weights do not go together.
+    """
+    if len(paths) < 2:
+        raise UserError(f"averaging needs two checkpoints or more, and {len(paths)} was given.")
+    total: dict[str, Tensor] = {}
+    for path in paths:
+        state = read_checkpoint(path)
+        _add(total, state["model"], first=paths[0], path=path)
+    last = state["model"]
+    state["model"] = {
+        name: (value / len(paths)).to(last[name].dtype) if value.is_floating_point() else value
+        for name, value in total.items()
+    }
+    write_checkpoint(_without_optimizer(state), out)
+
+
+def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
+    """Write a checkpoint without its optimizer, for passing on; with ``half`` in half precision.
+
+    Raises:
+        UserError: if it cannot be read or written.
+    """
+    state = read_checkpoint(path)
+    if half:
+        state["model"] = {
+            name: value.half() if value.is_floating_point() else value for name, value in state["model"].items()
+        }
+    write_checkpoint(_without_optimizer(state), out)
+
+
+def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
+    """Write a checkpoint whole or not at all.
+
+    Raises:
+        UserError: if there is no folder for it, no right to write, or no space left.
+    """
+    out = Path(out)
+    unfinished = out.with_name(out.name + ".unfinished")
+    try:
+        torch.save(state, unfinished)
+        os.replace(unfinished, out)
+    except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
+        unfinished.unlink(missing_ok=True)
+        raise UserError(
+            f"{out} could not be written ({str(error).splitlines()[0]}): check that its folder exists, that you may "
+            f"write there and that there is space left. Nothing was changed."
+        ) from error
+
+
+def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:
+    return {**state, "last_optimizer_state": None}
+
+
+def _add(total: dict[str, Tensor], weights: dict[str, Tensor], *, first: str | Path, path: str | Path) -> None:
+    if not total:
+        total.update({n: v.double() if v.is_floating_point() else v for n, v in weights.items()})
+        return
+    different = sorted(set(total) ^ set(weights))
+    different += sorted(name for name in set(total) & set(weights) if total[name].shape != weights[name].shape)
+    if different:
+        raise UserError(
+            f"{path} and {first} are checkpoints of different models and cannot be averaged: {', '.join(different)}."
+        )
+    for name, value in weights.items():
+        if value.is_floating_point():
+            total[name] += value
+        elif not torch.equal(total[name], value):
+            raise UserError(f"{path} and {first} cannot be averaged: {name} differs, and is not a weight.")
