@@ -28,7 +28,7 @@ def build(arch: str, dictionary: Dictionary, target: str) -> Any:
     args = Namespace(share_decoder_input_output_embed=True)
     ARCH_CONFIG_REGISTRY[arch](args)
     model_class = ARCH_MODEL_REGISTRY[arch]
-    config = model_class.__dataclass  # type: ignore[attr-defined]
+    config = model_class.__dataclass
     for name, spec in config.__dataclass_fields__.items():
         if not hasattr(args, name):
             setattr(args, name, spec.default)

@@ -1,0 +1,58 @@
+"""Flags of the language models that contradict each other, or of which one would be ignored."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fairseq.data import Dictionary
+
+from lmfusion.errors import UserError
+from lmfusion.lm.causal import UniTransformerLanguageModel
+from lmfusion.lm.config import CausalLMConfig
+
+
+@pytest.mark.parametrize("targets", [("future",), ("past",), ("self", "future"), ("self", "past")], ids=str)
+def test_target_sets_that_make_no_cloze_lm(make_cloze: Any, targets: tuple[str, ...]) -> None:
+    given = " ".join(f"--{target}-target" for target in targets)
+    with pytest.raises(UserError, match=f"cannot be trained with {given}: give --self-target"):
+        make_cloze(targets=targets)
+
+
+@pytest.mark.parametrize("targets", [["self"], ["future", "past"], ["past"]], ids=str)
+def test_target_sets_that_make_no_causal_lm(dictionary: Dictionary, targets: list[str]) -> None:
+    task = SimpleNamespace(targets=targets, target_dictionary=dictionary)
+    given = " ".join(f"--{target}-target" for target in targets)
+    with pytest.raises(UserError, match=f"would see what {given} asks for: .* train bi_transformer_lm"):
+        UniTransformerLanguageModel.build_model(CausalLMConfig(), task)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"no_extra_kv": True, "no_bias_kv": True}, "--no-extra-kv leaves nothing for --no-bias-kv"),
+        ({"linear_final_layer_bias": True}, "--linear-final-layer-bias needs --linear-final-layer"),
+        ({"linear_final_layer": True, "double_final_heads": True}, "--double-final-heads belongs to the attention"),
+        ({"linear_final_layer": True, "concat_final_q": True}, "--concat-final-q belongs to the attention"),
+        ({"targets": ("future", "past"), "double_final_heads": True}, "--double-final-heads belongs to the attention"),
+        ({"targets": ("future", "past"), "concat_final_q": True}, "--concat-final-q belongs to the attention"),
+    ],
+)
+def test_flag_that_would_be_ignored(make_cloze: Any, flags: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        make_cloze(**flags)
+
+
+@pytest.mark.parametrize("flags", [{}, {"double_final_heads": True}], ids=["towers", "join"])
+def test_heads_must_divide_the_channels(make_cloze: Any, flags: dict[str, Any]) -> None:
+    heads = 16 if flags else 5
+    with pytest.raises(ValueError, match=r"\d+ attention heads do not divide 16 channels"):
+        make_cloze(decoder_attention_heads=heads, **flags)
+
+
+def test_pair_of_lms_has_no_top_state(make_cloze: Any) -> None:
+    import torch
+
+    with pytest.raises(UserError, match="no joining block and so no single top state: use --src-fusion elmo"):
+        make_cloze(targets=("future", "past")).top_state(torch.tensor([[2, 5, 2]]))
