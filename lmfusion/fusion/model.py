@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 from argparse import ArgumentParser
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from fairseq.data import Dictionary
 from fairseq.dataclass.utils import gen_parser_from_dataclass
 from fairseq.models import register_model
 from fairseq.models.transformer import TransformerConfig, TransformerModelBase
+from omegaconf import OmegaConf, open_dict
 from torch import nn
 
 from lmfusion.errors import UserError
@@ -51,6 +53,7 @@ class TransformerLMFusion(TransformerModelBase):
         Raises:
             UserError: if flags contradict each other or a language model cannot be used.
         """
+        _fill_defaults(cfg)
         check_combination(cfg)
         _use_stored_lm(cfg)
         described = any(getattr(cfg, f"{side}_lm_config") for side in SIDES)
@@ -108,6 +111,14 @@ class TransformerLMFusion(TransformerModelBase):
 
 def _fusion_names() -> Any:
     return [name for name in FusionConfig.__dataclass_fields__ if name.startswith(("src_", "tgt_"))]
+
+
+def _fill_defaults(cfg: Any) -> None:
+    """Give a checkpoint's config the flags that are newer than it."""
+    with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
+        for name, spec in FusionConfig.__dataclass_fields__.items():
+            if not name.startswith("_") and not hasattr(cfg, name):
+                setattr(cfg, name, spec.default)
 
 
 def _remember(cfg: Any, name: str, value: str | None) -> None:

@@ -76,7 +76,7 @@ def _refusal(path: Path, error: BaseException) -> str:
     return f"{path} is not a checkpoint, or is damaged ({_first_line(error)}): nothing was loaded."
 
 
-def _model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
+def model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
     """The checkpoint's model config as a dictionary, whichever way fairseq stored it."""
     model = (state.get("cfg") or {}).get("model")
     if isinstance(model, Namespace):
@@ -150,7 +150,7 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     """
     path = Path(path)
     state = read_checkpoint(path)
-    model = _model_config(path, state)
+    model = model_config(path, state)
     description = {**model, "family": _family(path, model)}
     if description["family"] == "bi_transformer_lm":
         description["targets"] = _targets(state)

@@ -1,0 +1,57 @@
+"""A trained model as a Python object that translates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fairseq import checkpoint_utils, hub_utils
+
+from lmfusion.errors import UserError
+from lmfusion.lm.loading import model_config, read_checkpoint
+
+CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
+
+
+def load_model(path: str | Path, **overrides: Any) -> hub_utils.GeneratorHubInterface:
+    """Load a sequence-to-sequence model: ``load_model(path).translate(["A sentence."], beam=5)``.
+
+    Tokenizer and BPE are those the model was trained with (``--tokenizer``, ``--bpe`` of fairseq-train). The
+    language models inside come from the checkpoint; their own files are not needed.
+
+    Args:
+        path: a checkpoint, or a folder with ``checkpoint_best.pt`` or ``checkpoint_last.pt`` in it.
+        overrides: config values to replace, e.g. ``data="folder/with/dictionaries"`` or
+            ``sentencepiece_model="spm.model"`` where these have moved.
+
+    Raises:
+        UserError: if there is no checkpoint there, it cannot be read or is no such model, or its dictionaries are
+            not where they were.
+    """
+    checkpoint = _checkpoint(Path(path))
+    state = read_checkpoint(checkpoint)
+    config = model_config(checkpoint, state)
+    if "encoder_layers" not in config:
+        raise UserError(f"{checkpoint} is no sequence-to-sequence model: load a language model with lmfusion.load_lm.")
+    task = state["cfg"]["task"]
+    data = Path(overrides.pop("data", None) or task["data"])
+    for side in ("source", "target"):
+        dictionary = data / f"dict.{task[f'{side}_lang']}.txt"
+        if not dictionary.is_file():
+            raise UserError(
+                f"{dictionary} does not exist, and without its dictionaries a model cannot read or write text: give "
+                f'the folder that fairseq-preprocess made, load_model(..., data="…").'
+            )
+    models, cfg, task_object = checkpoint_utils.load_model_ensemble_and_task(
+        [str(checkpoint)], arg_overrides={"data": str(data.resolve()), **overrides}
+    )
+    return hub_utils.GeneratorHubInterface(cfg, task_object, models)
+
+
+def _checkpoint(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    for name in CHECKPOINTS:
+        if (path / name).is_file():
+            return path / name
+    raise UserError(f"{path} holds neither {' nor '.join(CHECKPOINTS)}: give the path of a checkpoint.")
