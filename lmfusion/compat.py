@@ -43,7 +43,7 @@ def _safe_globals() -> list[Any]:
 def _restore_numpy_names() -> None:
     """NumPy 2 dropped names that fairseq's data sets still use."""
     if not hasattr(np, "compat"):
-        np.compat = types.SimpleNamespace(long=int)
+        vars(np)["compat"] = types.SimpleNamespace(long=int)  # mypy knows no such attribute
     original: Callable[..., Any] = np.percentile
     if getattr(original, "accepts_interpolation", False):
         return
