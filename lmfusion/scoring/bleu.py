@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 import sacrebleu
 from sacrebleu.metrics import BLEU, CHRF
@@ -52,7 +52,7 @@ class PairedResult:
     """Mean BLEU over the bootstrap samples."""
     ci: float
     """Half the width of their 95% interval: BLEU = mean ± ci."""
-    p_value: Optional[float]
+    p_value: float | None
     """Of the difference to the baseline; None for the baseline itself."""
     signature: str
 
@@ -64,8 +64,8 @@ class PairedResult:
 def score(
     hypotheses: Sequence[str],
     references: References,
-    test_set: Optional[str] = None,
-    language_pair: Optional[str] = None,
+    test_set: str | None = None,
+    language_pair: str | None = None,
 ) -> BleuScore:
     """Corpus BLEU and chrF2 of detokenized sentences.
 
@@ -118,9 +118,10 @@ def paired_bootstrap(
     named = [("baseline", baseline), *systems.items()]
     test = PairedTest(named, {"BLEU": BLEU(references=streams)}, references=None, test_type="bs", n_samples=samples)
     signatures, scores = test()
+    results: list[Any] = scores["BLEU"]
     return [
         PairedResult(name, result.score, float(result.mean), float(result.ci), result.p_value, str(signatures["BLEU"]))
-        for (name, _), result in zip(named, scores["BLEU"])
+        for (name, _), result in zip(named, results)
     ]
 
 
@@ -144,7 +145,7 @@ def reference_streams(
     return streams
 
 
-def _legacy_signature(metric: BLEU, references: int, test_set: Optional[str], language_pair: Optional[str]) -> str:
+def _legacy_signature(metric: BLEU, references: int, test_set: str | None, language_pair: str | None) -> str:
     """BLEU+case.mixed+lang.L+numrefs.N+smooth.exp+test.T+tok.13a+version.V: sacreBLEU 1.x sorted its keys."""
     settings = metric.get_signature().info
     parts = {

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Callable, Optional
+from typing import Callable
 
 from lmfusion.errors import UserError
 from lmfusion.scoring.text_files import PathLike, read_lines
@@ -32,7 +32,7 @@ class GenerateOutput:
     """The file's own targets; empty where it has none."""
 
 
-def read(path: PathLike, detokenize: Optional[str] = None) -> GenerateOutput:
+def read(path: PathLike, detokenize: str | None = None) -> GenerateOutput:
     """Reads the best hypothesis of each sentence, with its source and target.
 
     Args:
@@ -59,7 +59,7 @@ def read(path: PathLike, detokenize: Optional[str] = None) -> GenerateOutput:
     )
 
 
-def trusted_references(path: PathLike, detokenize: Optional[str] = None) -> list[str]:
+def trusted_references(path: PathLike, detokenize: str | None = None) -> list[str]:
     """The targets in fairseq-generate's output, if they are what the reference text was.
 
     Raises:
@@ -129,8 +129,8 @@ def _finished_hypotheses(path: PathLike, lines: dict[str, dict[int, str]], ids: 
     spaced = [(h, d) for h, d in zip(plain, hypotheses) if _LETTERS_AROUND_SPACE.search(h)]
     if spaced and all(d == h.replace(" ", "") for h, d in spaced):
         raise UserError(
-            f"{path}: the text of its D- lines has no spaces. That happens when fairseq-generate is given both --bpe and "
-            "--remove-bpe (--post-process); run it again with only one of them."
+            f"{path}: the text of its D- lines has no spaces. That happens when fairseq-generate is given both --bpe "
+            "and --remove-bpe (--post-process); run it again with only one of them."
         )
     return hypotheses
 

@@ -1,0 +1,171 @@
+"""What is in a checkpoint: its kind, size, the language models inside and how their layers are mixed."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+from torch import Tensor
+
+from lmfusion.lm.loading import read_checkpoint
+
+_SIDES = {"src": ("source", "encoder."), "tgt": ("target", "decoder.")}
+_REPRESENTATION = "embed_tokens.representation."
+_LM_KINDS = {"bi_transformer_lm": "cloze language model", "uni_transformer_lm": "causal language model"}
+# fairseq's markers of a module's version, and the device marker of its sinusoidal positions: no weights.
+_NO_PARAMETERS = (".version", "._float_tensor")
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A language model inside a sequence-to-sequence model."""
+
+    side: str
+    kind: str
+    fusion: str
+    """"elmo" (frozen, its layers mixed) or "finetune" (trained, its top layer)."""
+    parameters: int
+    frozen: bool
+    dictionary_hash: str | None
+    fingerprint: str | None
+
+
+@dataclass(frozen=True)
+class Mix:
+    """gamma, and softmax(lambda) by layer state, of one side."""
+
+    side: str
+    gamma: float
+    shares: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What :func:`inspect_checkpoint` found."""
+
+    path: str
+    kind: str
+    architecture: str
+    updates: int | None
+    total: int
+    trainable: int
+    frozen: int
+    language_models: list[LanguageModel]
+    mixes: list[Mix]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return asdict(self)
+
+
+def inspect_checkpoint(path: str | Path) -> Inspection:
+    """Describes a checkpoint of any fairseq model without building the model.
+
+    Raises:
+        UserError: the file is missing, damaged, unsafe or not a checkpoint.
+    """
+    state = read_checkpoint(path)
+    config = _model_config(state)
+    weights: dict[str, Tensor] = state["model"]
+    lms = [lm for side in _SIDES if (lm := _language_model(side, config, weights)) is not None]
+    total = count_parameters(weights)
+    frozen = sum(lm.parameters for lm in lms if lm.frozen)
+    return Inspection(
+        path=str(path),
+        kind=_kind(config, weights),
+        architecture=str(config.get("_name") or config.get("arch") or "unknown"),
+        updates=_updates(state),
+        total=total,
+        trainable=total - frozen,
+        frozen=frozen,
+        language_models=lms,
+        mixes=[mix for side in _SIDES if (mix := _mix(side, config, weights)) is not None],
+    )
+
+
+def count_parameters(weights: Mapping[str, Tensor]) -> int:
+    """Numbers in a state dict that are weights; what two names share (tied embeddings) counts once."""
+    counted: dict[tuple[int, ...], list[Tensor]] = {}
+    total = 0
+    for name, tensor in weights.items():
+        if not tensor.is_floating_point() or name.endswith(_NO_PARAMETERS):
+            continue
+        same_shape = counted.setdefault(tuple(tensor.shape), [])
+        # By value, for a rewritten checkpoint has lost the sharing. Fresh biases and norms are equal by chance.
+        if tensor.dim() > 1 and any(torch.equal(tensor, other) for other in same_shape):
+            continue
+        same_shape.append(tensor)
+        total += tensor.numel()
+    return total
+
+
+def state_names(description: Mapping[str, Any], count: int) -> list[str]:
+    """Names of a language model's layer states in the order in which they are mixed.
+
+    Args:
+        description: of the language model, as in a checkpoint's config.
+        count: of states.
+    """
+    joined = description.get("family") == "bi_transformer_lm" and "self" in description.get("targets", ["self"])
+    last = ["context", "joined"] if joined else []
+    return ["embedding", *(f"layer {number}" for number in range(1, count - len(last))), *last]
+
+
+def _model_config(state: Mapping[str, Any]) -> dict[str, Any]:
+    config = (state.get("cfg") or {}).get("model") or state.get("args") or {}
+    return vars(config) if isinstance(config, Namespace) else dict(config)
+
+
+def _kind(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
+    name = str(config.get("_name") or config.get("arch"))
+    family = ARCH_MODEL_NAME_REGISTRY.get(name, name)
+    if family in _LM_KINDS:
+        return _LM_KINDS[family]
+    if any(key.startswith("encoder.") for key in weights) and any(key.startswith("decoder.") for key in weights):
+        return "sequence-to-sequence model"
+    return "another fairseq model"
+
+
+def _updates(state: Mapping[str, Any]) -> int | None:
+    history = state.get("optimizer_history") or [{}]
+    return history[-1].get("num_updates")
+
+
+def _stored(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    stored = config.get(f"{side}_lm_config") or {}
+    return json.loads(stored) if isinstance(stored, str) else dict(stored)
+
+
+def _language_model(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> LanguageModel | None:
+    name, part = _SIDES[side]
+    prefix = f"{part}{_REPRESENTATION}lm."
+    inside = {key: tensor for key, tensor in weights.items() if key.startswith(prefix)}
+    if not inside:
+        return None
+    stored = _stored(side, config)
+    fusion = str(config.get(f"{side}_fusion"))
+    return LanguageModel(
+        side=name,
+        kind=_LM_KINDS.get(stored.get("lm", {}).get("family"), "language model"),
+        fusion=fusion,
+        parameters=count_parameters(inside),
+        frozen=fusion == "elmo",
+        dictionary_hash=stored.get("dictionary_hash"),
+        fingerprint=stored.get("fingerprint"),
+    )
+
+
+def _mix(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mix | None:
+    name, part = _SIDES[side]
+    prefix = f"{part}{_REPRESENTATION}mix."
+    if f"{prefix}weights" not in weights:
+        return None
+    shares = torch.softmax(weights[f"{prefix}weights"].float(), dim=0).tolist()
+    names = state_names(_stored(side, config).get("lm", {}), len(shares))
+    return Mix(name, weights[f"{prefix}gamma"].float().item(), dict(zip(names, shares)))
