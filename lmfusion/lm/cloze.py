@@ -109,7 +109,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
             src_lengths: unused; fairseq passes it.
 
         Returns:
-            logits, B x T x V, or K x B x T x V where K > 1 targets are predicted (in the order
+            logits, B x T x V, or B x K x T x V where K > 1 targets are predicted (in the order
             self, future, past); and an empty dictionary.
         """
         layout = RowLayout(src_tokens.eq(self.padding_idx))
@@ -118,7 +118,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         if "self" in self.targets:
             tops["self"] = self._joined(fwd[-1], bwd[-1], layout, include_self=False)
         logits = [self.output_layer(layout.restore(tops[target])) for target in self.targets]
-        return (logits[0] if len(logits) == 1 else torch.stack(logits)), {}
+        return (logits[0] if len(logits) == 1 else torch.stack(logits, dim=1)), {}
 
     def layer_states(
         self, tokens: Tensor, incremental_state: IncrementalState | None = None
@@ -192,12 +192,14 @@ class BiTransformerLanguageModel(TrainableLM):
         return {"self", "future", "past"}
 
     def get_targets(self, sample: dict[str, Any], net_output: Sequence[Any]) -> Tensor:
-        """Targets shaped like the logits without V: B x T or K x B x T.
+        """Targets shaped like the logits without V: B x T or B x K x T.
 
-        With several targets the loss of a position is the sum over its targets.
+        With several targets the loss of a position is the sum over its targets. fairseq's criteria count sentences
+        in ``sample["target"]`` after this, so the list is replaced there as well.
         """
-        target = sample["target"]
-        return torch.stack(target) if isinstance(target, list) else target
+        if isinstance(sample["target"], list):
+            sample["target"] = torch.stack(sample["target"], dim=1)
+        return sample["target"]
 
 
 @register_model_architecture("bi_transformer_lm", "bi_transformer_lm_big")

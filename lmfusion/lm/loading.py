@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import struct
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,11 @@ FAMILIES: dict[str, tuple[type[TransformerLM], type[LMConfig]]] = {
     "bi_transformer_lm": (ClozeLM, ClozeLMConfig),
     "uni_transformer_lm": (CausalLM, CausalLMConfig),
 }
+# What torch's reader trips over in a file that was cut or is something else.
+_DAMAGE = (
+    *(RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, AssertionError, TypeError),
+    struct.error,
+)
 _PREFIX = "decoder."
 _SYMBOLS = _PREFIX + "symbol_table.codes"
 
@@ -47,7 +53,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         state = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise UserError(_refusal(path, error)) from error
-    except (RuntimeError, EOFError, ValueError, KeyError, OSError, UnicodeDecodeError) as error:
+    except _DAMAGE as error:
         raise UserError(
             f"{path} cannot be read as a checkpoint: it is truncated or damaged "
             f"({_first_line(error)}). Copy or train it again; "

@@ -80,13 +80,13 @@ def score(
     """
     streams = reference_streams(hypotheses, references)
     metric, chrf = BLEU(), CHRF()
-    result = metric.corpus_score(hypotheses, streams)
+    result, chrf_result = metric.corpus_score(hypotheses, streams), chrf.corpus_score(hypotheses, streams)
     return BleuScore(
         bleu=result.score,
-        chrf=chrf.corpus_score(hypotheses, streams).score,
-        signature=str(metric.get_signature()),
+        chrf=chrf_result.score,
+        signature=f"{result.name}|{metric.get_signature()}",
         legacy_signature=_legacy_signature(metric, len(streams), test_set, language_pair),
-        chrf_signature=str(chrf.get_signature()),
+        chrf_signature=f"{chrf_result.name}|{chrf.get_signature()}",
         precisions=tuple(result.precisions),
         brevity_penalty=result.bp,
         hypothesis_length=int(result.sys_len),
@@ -119,8 +119,9 @@ def paired_bootstrap(
     test = PairedTest(named, {"BLEU": BLEU(references=streams)}, references=None, test_type="bs", n_samples=samples)
     signatures, scores = test()
     results: list[Any] = scores["BLEU"]
+    signature = f"BLEU|{signatures['BLEU']}"
     return [
-        PairedResult(name, result.score, float(result.mean), float(result.ci), result.p_value, str(signatures["BLEU"]))
+        PairedResult(name, result.score, float(result.mean), float(result.ci), result.p_value, signature)
         for (name, _), result in zip(named, results)
     ]
 

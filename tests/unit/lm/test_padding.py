@@ -17,7 +17,7 @@ def every_output(lm: Any, tokens: Tensor) -> list[Tensor]:
     if getattr(lm, "join", None) is not None or lm.is_causal:
         outputs.append(lm.top_state(tokens))
     logits = lm(tokens)[0]
-    return outputs + ([logits] if logits.dim() == 3 else list(logits))
+    return outputs + ([logits] if logits.dim() == 3 else list(logits.unbind(1)))
 
 
 def assert_same_in_every_batch(lm: Any, batch: Callable[..., Tensor]) -> None:

@@ -86,22 +86,25 @@ def test_targets_of_a_cloze_lm_are_those_of_the_sample(lm_task: Any) -> None:
 
 
 def test_several_targets_are_stacked_as_the_logits_are(lm_task: Any) -> None:
-    """Logits K x B x T x V and targets K x B x T: the next word, then the previous one."""
+    """Logits B x K x T x V and targets B x K x T: the next word, then the previous one."""
     task = lm_task(future_target=True, past_target=True)
     model, sample = language_model(task), collated(task)
     net_output = model(**sample["net_input"])
     targets = model.get_targets(sample, net_output)
     assert net_output[0].shape == (*targets.shape, len(task.dictionary))
     source = sample["net_input"]["src_tokens"]
-    future, past = targets
+    future, past = targets.unbind(1)
     for row, ahead, behind in zip(source.tolist(), future.tolist(), past.tolist()):
         length = row.index(PAD) if PAD in row else len(row)
         assert ahead[: length - 1] == row[1:length]
         assert behind[1:length] == row[: length - 1]
 
 
-def test_loss_is_the_cross_entropy_of_every_real_target(lm_task: Any) -> None:
-    task = lm_task(self_target=True)
+@pytest.mark.parametrize(
+    "flags", [{"self_target": True}, {"future_target": True, "past_target": True}], ids=["cloze", "pair"]
+)
+def test_loss_is_the_cross_entropy_of_every_real_target(lm_task: Any, flags: dict[str, bool]) -> None:
+    task = lm_task(**flags)
     model, sample = language_model(task).eval(), collated(task)
     loss, sample_size, _ = CrossEntropyCriterion(task, sentence_avg=False)(model, sample)
     logits = model(**sample["net_input"])[0].double()

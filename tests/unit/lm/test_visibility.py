@@ -24,7 +24,7 @@ def movement(model: nn.Module, changed: int, states: Callable[[Tensor], Tensor] 
 def test_cloze_prediction_depends_on_every_token_but_its_own(any_cloze_lm: Any) -> None:
     def cloze_logits(tokens: Tensor) -> Tensor:
         logits: Tensor = any_cloze_lm(tokens)[0]
-        return logits if logits.dim() == 3 else logits[0]
+        return logits if logits.dim() == 3 else logits[:, 0]
 
     for changed in range(len(SENTENCE)):
         moved = movement(any_cloze_lm, changed, cloze_logits)
@@ -68,8 +68,8 @@ def test_pair_of_lms_predicts_the_next_and_the_previous_token(make_cloze: Any) -
     """Logits of two targets, K x B x T x V: each sees its side of the sentence only."""
     lm = make_cloze(targets=("future", "past"))
     for changed in range(len(SENTENCE)):
-        future = movement(lm, changed, lambda tokens: lm(tokens)[0][0])
-        past = movement(lm, changed, lambda tokens: lm(tokens)[0][1])
+        future = movement(lm, changed, lambda tokens: lm(tokens)[0][:, 0])
+        past = movement(lm, changed, lambda tokens: lm(tokens)[0][:, 1])
         assert torch.equal(future > 1e-5, torch.arange(len(SENTENCE)) >= changed)
         assert torch.equal(past > 1e-5, torch.arange(len(SENTENCE)) <= changed)
 
@@ -78,5 +78,5 @@ def test_all_three_targets_are_predicted_in_the_order_self_future_past(make_cloz
     lm = make_cloze(targets=("self", "future", "past"))
     positions = torch.arange(len(SENTENCE))
     for index, expected in enumerate((positions != 3, positions >= 3, positions <= 3)):
-        moved = movement(lm, 3, lambda tokens, index=index: lm(tokens)[0][index])  # type: ignore[misc]
+        moved = movement(lm, 3, lambda tokens, index=index: lm(tokens)[0][:, index])  # type: ignore[misc]
         assert torch.equal(moved > 1e-5, expected)
