@@ -51,6 +51,8 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
     _add_user_dir(commands)
     _add_inspect(commands)
+    _add_average(commands)
+    _add_export(commands)
     _add_score(commands)
     return parser
 
@@ -66,6 +68,23 @@ def _add_inspect(commands: Any) -> None:
     parser.add_argument("checkpoint", metavar="CKPT", help="checkpoint file of any fairseq model")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=inspect)
+
+
+def _add_average(commands: Any) -> None:
+    text = "average the weights of several checkpoints of one model"
+    parser = commands.add_parser("average", help=text, description=text)
+    parser.add_argument("checkpoints", metavar="CKPT", nargs="+", help="two checkpoints or more")
+    parser.add_argument("--out", metavar="FILE", required=True, help="checkpoint to write")
+    parser.set_defaults(run=average)
+
+
+def _add_export(commands: Any) -> None:
+    text = "write a checkpoint without its optimizer, for passing on"
+    parser = commands.add_parser("export", help=text, description=text)
+    parser.add_argument("checkpoint", metavar="CKPT", help="checkpoint file of any fairseq model")
+    parser.add_argument("--out", metavar="FILE", required=True, help="checkpoint to write")
+    parser.add_argument("--half", action="store_true", help="in half precision: half the size")
+    parser.set_defaults(run=export)
 
 
 def _add_score(commands: Any) -> None:
@@ -101,6 +120,22 @@ def user_dir(args: argparse.Namespace) -> None:
     import lmfusion
 
     print(lmfusion.USER_DIR)
+
+
+def average(args: argparse.Namespace) -> None:
+    """Average checkpoints."""
+    from lmfusion import checkpoints
+
+    checkpoints.average(args.checkpoints, args.out)
+    print(f"wrote {args.out}, the average of {len(args.checkpoints)} checkpoints")
+
+
+def export(args: argparse.Namespace) -> None:
+    """Write a checkpoint for passing on."""
+    from lmfusion import checkpoints
+
+    checkpoints.export(args.checkpoint, args.out, half=args.half)
+    print(f"wrote {args.out}, {os.path.getsize(args.out) / 1e6:.1f} MB")
 
 
 def inspect(args: argparse.Namespace) -> None:
