@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# The two small language models in pretrained/: an English cloze LM and a German causal LM of the embedded corpus.
+#
+#   bash recipes/pretrain_debian.sh [FOLDER]       (default: runs/pretrain_debian)
+#
+# Needs:    bash scripts/setup.sh; nothing is downloaded.
+# Takes:    about 45 minutes for the cloze LM and 20 for the causal LM on one CPU core with bf16 units, 1 GB of disk.
+# Expect:   valid_ppl as in pretrained/README.md; the logs of the shipped models lie beside it.
+# Run it again after an interruption: it goes on where it was.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+OUT="${1:-runs/pretrain_debian}"
+BITEXT_LINES=10000 BPE_SIZE=4000 MAX_RATIO=3 SEED=1
+LM_DIM=192 LM_FFN=768 LM_HEADS=4 LM_LR=0.002 LM_TOKENS=2048 LM_VALIDATE_EVERY=500
+. recipes/_common.sh
+
+begin
+prepare data-prep/debian/en-de
+
+# The learning rate was first laid out for 8000 updates and, from update 3000 on, brought down by update 5200.
+CLOZE=(--self-target --arch bi_transformer_lm --decoder-layers 4)
+LM_WARMUP=500
+LM_TOTAL=8000 LM_UPDATES=3000 train_lm cloze.en.1 en "${CLOZE[@]}"
+LM_TOTAL=5200 LM_UPDATES=5200 train_lm cloze.en.2 en "${CLOZE[@]}" \
+    --continue-once "$OUT/cloze.en.1/checkpoints/checkpoint_last.pt"
+
+LM_WARMUP=300
+LM_UPDATES=4000 LM_DROPOUT=0.2 train_lm causal.de de --arch uni_transformer_lm --decoder-layers 3 --attention-dropout 0.1
+
+mkdir -p "$OUT/pretrained"
+cp "$OUT/data/spm.model" "$OUT/data/dict.txt" "$OUT/pretrained/"
+lmfusion export "$OUT/cloze.en.2/checkpoints/checkpoint_best.pt" --half --out "$OUT/pretrained/en-cloze.pt"
+lmfusion export "$OUT/causal.de/checkpoints/checkpoint_best.pt" --half --out "$OUT/pretrained/de-causal.pt"
+echo "Written: $OUT/pretrained"
