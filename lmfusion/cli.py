@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -156,6 +157,7 @@ def score_bleu(args: argparse.Namespace) -> None:
     from lmfusion.scoring import bleu
     from lmfusion.scoring.files import read_system, read_test_set
 
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the paired test
     if args.detokenize and not args.generate:
         raise UserError("--detokenize goes with --generate: the text of --hyp has to be detokenized already.")
     name = args.generate or args.hyp

@@ -25,7 +25,7 @@ die() {
 }
 
 # The stamp's content: it no longer fits when the pins change or the folder has moved (a venv holds absolute paths).
-fingerprint() { printf '%s %s\n' "$(cat constraints.txt setup.py pyproject.toml | cksum)" "$PWD"; }
+fingerprint() { printf '%s %s\n' "$(cat constraints.txt setup.py | cksum)" "$PWD"; }
 
 version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
 

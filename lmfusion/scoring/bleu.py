@@ -53,7 +53,7 @@ class PairedResult:
     ci: float
     """Half the width of their 95% interval: BLEU = mean ± ci."""
     p_value: float | None
-    """Of the difference to the baseline; None for the baseline itself."""
+    """Of the difference to the baseline; None for the baseline itself, 1 for a system that equals it."""
     signature: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -118,12 +118,17 @@ def paired_bootstrap(
     named = [("baseline", baseline), *systems.items()]
     test = PairedTest(named, {"BLEU": BLEU(references=streams)}, references=None, test_type="bs", n_samples=samples)
     signatures, scores = test()
-    results: list[Any] = scores["BLEU"]
     signature = f"BLEU|{signatures['BLEU']}"
     return [
-        PairedResult(name, result.score, float(result.mean), float(result.ci), result.p_value, signature)
-        for (name, _), result in zip(named, results)
+        _paired_result(name, result, signature, is_copy=list(hypotheses) == list(baseline))
+        for (name, hypotheses), result in zip(named, scores["BLEU"])
     ]
+
+
+def _paired_result(name: str, result: Any, signature: str, is_copy: bool) -> PairedResult:
+    """sacreBLEU's result, but for a copy of the baseline: no sample differs, and its test calls that significant."""
+    p_value = 1.0 if is_copy and result.p_value is not None else result.p_value
+    return PairedResult(name, result.score, float(result.mean), float(result.ci), p_value, signature)
 
 
 def reference_streams(
