@@ -212,3 +212,7 @@ def _show_inspection(found: Inspection, console: Console) -> None:
         largest = max(mix.shares.values())
         for name, share in mix.shares.items():
             console.print(f"  {name:<10} {share:6.1%} [cyan]{'█' * max(1, round(40 * share / largest))}[/cyan]")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import subprocess
 import sys
 from collections import Counter
@@ -38,8 +39,6 @@ def write(path: Path, lines: list[str]) -> str:
 
 def random_text(seed: int, count: int = 40) -> list[str]:
     """Sentences of a small vocabulary, so that higher n-grams match now and then."""
-    import random
-
     words = "Der Hund, die Katze und das kleine Haus (grün) sieht man: nicht 3.5 Euro!".split()
     generator = random.Random(seed)
     return [" ".join(generator.choices(words, k=generator.randint(4, 15))) for _ in range(count)]

@@ -1,0 +1,182 @@
+"""The command lmfusion: what it prints, and that a user's mistake is one line and status 2."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lmfusion
+from lmfusion import cli
+from lmfusion.errors import LMFusionError, UserError
+
+HYPOTHESES = "the dog bit the man .\nthe cat sat on the mat .\n"
+REFERENCE = "the dog bit a man .\nthe cat sat on the red mat .\n"
+GENERATED = (
+    "S-1\t▁s\nT-1\t▁the ▁cat ▁sat ▁on ▁the ▁red ▁mat ▁.\nH-1\t-1\t▁the ▁cat ▁sat ▁on ▁the ▁mat ▁.\n"
+    "D-1\t-1\tthe cat sat on the mat .\n"
+    "S-0\t▁s\nT-0\t▁the ▁dog ▁bit ▁a ▁man ▁.\nH-0\t-1\t▁the ▁dog ▁bit ▁the ▁man ▁.\nD-0\t-1\tthe dog bit the man .\n"
+)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """A folder with hyp, ref and generate.log of the same two sentences, and a base that equals ref."""
+    for name, text in {"hyp": HYPOTHESES, "ref": REFERENCE, "base": REFERENCE, "generate.log": GENERATED}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def failing(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one line that a command prints when it refuses."""
+    assert cli.main([str(argument) for argument in arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("lmfusion: error: ")
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def test_user_dir_is_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["user-dir"]) == 0
+    assert capsys.readouterr().out == f"{lmfusion.USER_DIR}\n"
+    assert (Path(lmfusion.USER_DIR) / "__init__.py").samefile(str(lmfusion.__file__))
+
+
+def test_installed_command_prints_only_the_folder_on_standard_output() -> None:
+    command = Path(sys.executable).with_name("lmfusion")
+    printed = subprocess.run([command, "user-dir"], check=True, capture_output=True, text=True)
+    assert printed.stdout == f"{lmfusion.USER_DIR}\n"
+
+
+def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["--help"])
+    assert stop.value.code == 0
+    printed = capsys.readouterr().out
+    assert all(command in printed for command in ("user-dir", "inspect", "score"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "valid"),
+    [(["frobnicate"], ["user-dir", "inspect", "score"]), (["score", "meteor"], ["bleu"]), ([], ["COMMAND"])],
+)
+def test_unknown_command_is_refused_with_the_valid_ones(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], valid: list[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.main(arguments)
+    assert stop.value.code == 2
+    message = capsys.readouterr().err.partition("error: ")[2]
+    assert all(command in message for command in [*arguments[-1:], *valid])
+
+
+def test_user_errors_are_value_errors_of_ours() -> None:
+    assert issubclass(UserError, LMFusionError)
+    assert issubclass(LMFusionError, ValueError)
+
+
+def test_interruption_is_said_without_a_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "user_dir", interrupted)
+    assert cli.main(["user-dir"]) == 130
+    assert capsys.readouterr().err == "lmfusion: interrupted\n"
+
+
+def test_reader_that_stops_early_causes_no_traceback(files: Path) -> None:
+    command = f"{sys.executable} -m lmfusion.cli score bleu --hyp {files}/hyp --ref {files}/ref | true"
+    printed = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert "Traceback" not in printed.stderr
+
+
+def test_score_bleu_prints_score_and_both_signatures(capsys: pytest.CaptureFixture[str], files: Path) -> None:
+    assert cli.main(["score", "bleu", "--hyp", f"{files}/hyp", "--ref", f"{files}/ref"]) == 0
+    printed = capsys.readouterr().out
+    assert "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:" in printed
+    assert "BLEU+case.mixed+numrefs.1+smooth.exp+tok.13a+version." in printed
+    assert "chrF2|nrefs:1|" in printed
+    assert "2 sentences" in printed
+
+
+def scored(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, object]:
+    """What a scoring command prints as JSON."""
+    assert cli.main(["score", "bleu", *arguments, "--json"]) == 0
+    values: dict[str, object] = json.loads(capsys.readouterr().out)
+    return values
+
+
+def test_generated_output_scores_as_its_text(capsys: pytest.CaptureFixture[str], files: Path) -> None:
+    text = scored(capsys, "--hyp", f"{files}/hyp", "--ref", f"{files}/ref")
+    assert scored(capsys, "--generate", f"{files}/generate.log", "--ref", f"{files}/ref") == text
+    assert scored(capsys, "--generate", f"{files}/generate.log") == text, "its own targets"
+
+
+def test_several_references(capsys: pytest.CaptureFixture[str], files: Path) -> None:
+    one = scored(capsys, "--hyp", f"{files}/hyp", "--ref", f"{files}/ref")
+    two = scored(capsys, "--hyp", f"{files}/hyp", "--ref", f"{files}/ref", "--ref", f"{files}/hyp")
+    assert one["bleu"] < two["bleu"] == pytest.approx(100)  # type: ignore[operator]
+    assert "nrefs:2" in str(two["signature"])
+
+
+@pytest.mark.parametrize("flag", ["--baseline", "--paired"])
+def test_baseline_gives_a_paired_test(capsys: pytest.CaptureFixture[str], files: Path, flag: str) -> None:
+    arguments = ["--hyp", f"{files}/hyp", "--ref", f"{files}/ref", flag, f"{files}/base"]
+    paired = scored(capsys, *arguments)["paired"]
+    assert [result["name"] for result in paired] == ["baseline", f"{files}/hyp"]  # type: ignore[attr-defined]
+    assert cli.main(["score", "bleu", *arguments]) == 0
+    assert "p = " in capsys.readouterr().out
+
+
+def test_different_numbers_of_lines_name_both_files_and_counts(capsys: pytest.CaptureFixture[str], files: Path) -> None:
+    (files / "ref").write_text("one\n", encoding="utf-8")
+    message = failing(capsys, "score", "bleu", "--hyp", files / "hyp", "--ref", files / "ref")
+    assert f"{files}/hyp has 2 hypotheses, but {files}/ref has 1 lines" in message
+
+
+def test_missing_sentence_of_generated_output_is_named(capsys: pytest.CaptureFixture[str], files: Path) -> None:
+    (files / "ref").write_text(REFERENCE + "third\n", encoding="utf-8")
+    message = failing(capsys, "score", "bleu", "--generate", files / "generate.log", "--ref", files / "ref")
+    assert "It has no sentence 2 (counted from 0)" in message
+
+
+def test_baseline_of_another_length_is_named(capsys: pytest.CaptureFixture[str], files: Path) -> None:
+    (files / "base").write_text("one\n", encoding="utf-8")
+    arguments = ["score", "bleu", "--hyp", files / "hyp", "--ref", files / "ref", "--baseline", files / "base"]
+    assert f"{files}/base has 1 sentences, but {files}/hyp has 2" in failing(capsys, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--hyp", "nowhere", "--ref", "ref"], "There is no file nowhere"),
+        (["--hyp", "hyp"], "There is no reference for hyp. Give one with --ref."),
+        (["--hyp", "empty", "--ref", "ref"], "empty is empty"),
+        (["--hyp", "hyp", "--ref", "latin"], "latin, line 1, is not UTF-8 text"),
+        (["--hyp", "generate.log", "--ref", "ref"], "generate.log is fairseq-generate's output.*--generate"),
+        (["--generate", "hyp", "--ref", "ref"], "hyp has no hypotheses"),
+        (["--hyp", "hyp", "--ref", "ref", "--detokenize", "de"], "--detokenize goes with --generate"),
+    ],
+)
+def test_unfit_input_is_one_line(
+    capsys: pytest.CaptureFixture[str],
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(files)
+    (files / "empty").touch()
+    (files / "latin").write_bytes("schön\nb\n".encode("latin-1"))
+    assert re.search(message, failing(capsys, "score", "bleu", *arguments))
+
+
+def test_inspecting_no_file_is_one_line(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "nowhere.pt does not exist" in failing(capsys, "inspect", tmp_path / "nowhere.pt")
