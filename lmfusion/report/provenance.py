@@ -1,0 +1,76 @@
+"""What a result depends on besides its flags: code, versions, machine, data."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+from lmfusion.errors import UserError
+
+PACKAGES = ("lmfusion", "torch", "ve-fairseq", "fairseq", "numpy", "sacrebleu", "sacremoses", "sentencepiece")
+DATA_SUFFIXES = (".bin", ".idx", ".txt")
+PROGRAM = Path(__file__).resolve().parents[2]
+
+
+def git_commit(folder: Path = PROGRAM) -> str | None:
+    """The commit of the code, with "+changes" if files differ from it; None outside a repository."""
+
+    def git(*words: str) -> str:
+        command = ["git", "-C", str(folder), *words]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    try:
+        commit = git("rev-parse", "HEAD")
+        return commit + ("+changes" if git("status", "--porcelain", "--untracked-files=no") else "")
+    except (subprocess.CalledProcessError, FileNotFoundError):
+        return None
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages a result depends on."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> dict[str, object]:
+    """What kind of machine this is; nothing that says which one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {"system": platform.system(), "processor": platform.machine(), "cores": cores, "gpu": _gpu_name()}
+
+
+def _gpu_name() -> str | None:
+    import torch
+
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
+
+
+def hash_file(path: Path) -> str:
+    """SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def hash_data(folder: Path) -> dict[str, str]:
+    """SHA-256 of every file of a folder of binarized data, by name.
+
+    Raises:
+        UserError: there is no such folder, or no data in it.
+    """
+    if not folder.is_dir():
+        raise UserError(f"{folder}: no such folder of binarized data. Make it by data-prep/prepare.py.")
+    files = sorted(path for path in folder.iterdir() if path.suffix in DATA_SUFFIXES)
+    if not files:
+        raise UserError(f"{folder}: no binarized data in it. Make it by data-prep/prepare.py.")
+    return {path.name: hash_file(path) for path in files}

@@ -1,0 +1,122 @@
+"""fairseq's training log (`--log-format json`) as numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lmfusion.errors import UserError
+
+_RECORD = re.compile(r"\| INFO \| (train_inner|train|valid) \| (\{.*\})\s*$")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One logging interval of training, or one validation.
+
+    `loss` is in bits (fairseq's base 2). `perplexity` is 2 to the plain negative log-likelihood, also with label
+    smoothing. `words_per_second` counts target tokens; 0 in a validation.
+    """
+
+    updates: int
+    loss: float
+    perplexity: float
+    words_per_second: float = 0.0
+    learning_rate: float = 0.0
+
+
+@dataclass
+class TrainLog:
+    """Training and validation by number of updates; what a resumed run did again counts once."""
+
+    training: dict[int, Progress] = field(default_factory=dict)
+    validation: dict[int, Progress] = field(default_factory=dict)
+
+    def add_line(self, line: str) -> tuple[str, Progress] | None:
+        """Take in a line of the log; return ("train" or "valid", what it says) if it says something."""
+        match = _RECORD.search(line)
+        if match is None or match[1] == "train":
+            return None
+        try:
+            values = json.loads(match[2])
+        except ValueError:
+            return None
+        if not isinstance(values, dict) or not {"num_updates", "valid_num_updates"} & values.keys():
+            return None
+        if match[1] == "valid":
+            progress = _progress(values, "valid_")
+            self.validation[progress.updates] = progress
+            return "valid", progress
+        progress = _progress(values, "")
+        self.training[progress.updates] = progress
+        return "train", progress
+
+    @property
+    def updates(self) -> int:
+        """Updates done so far, as far as the log tells."""
+        return max([0, *self.training, *self.validation])
+
+    @property
+    def words_per_second(self) -> float:
+        """Target tokens trained on per second: the median of the logging intervals."""
+        speeds = [progress.words_per_second for progress in self.training.values() if progress.words_per_second]
+        return statistics.median(speeds) if speeds else 0.0
+
+    @property
+    def best_validation(self) -> Progress | None:
+        """The validation with the lowest loss."""
+        return min(self.validation.values(), key=lambda progress: progress.loss, default=None)
+
+    def summary(self) -> dict[str, Any]:
+        """The figures a run folder keeps."""
+        best = self.best_validation
+        return {
+            "updates": self.updates,
+            "tokens_per_second": round(self.words_per_second, 1),
+            "best_valid_loss": best and best.loss,
+            "best_valid_perplexity": best and best.perplexity,
+            "best_valid_updates": best and best.updates,
+        }
+
+
+def _progress(values: dict[str, Any], prefix: str) -> Progress:
+    def number(*names: str) -> float:
+        found = (values[prefix + name] for name in names if values.get(prefix + name) is not None)
+        return float(next(found, "nan"))
+
+    return Progress(
+        updates=int(number("num_updates")),
+        loss=number("loss"),
+        perplexity=number("ppl"),
+        words_per_second=0.0 if prefix else _or_zero(number("wps")),
+        learning_rate=0.0 if prefix else _or_zero(number("lr")),
+    )
+
+
+def _or_zero(value: float) -> float:
+    return 0.0 if value != value else value
+
+
+def read(lines: Iterable[str]) -> TrainLog:
+    """Parse a log."""
+    log = TrainLog()
+    for line in lines:
+        log.add_line(line)
+    return log
+
+
+def read_file(path: Path) -> TrainLog:
+    """Parse a log file.
+
+    Raises:
+        UserError: there is no such file.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such log. Has the training been started?")
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        return read(stream)

@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# What the recipes share: settings, and one function for each thing a recipe does. Source it, do not run it.
+#
+#   OUT=runs/mine SEED=2 S2S_UPDATES=3000
+#   . recipes/_common.sh
+#   begin                      # environment, device
+#   prepare data-prep/debian/en-de
+#   train_lm lm.en en --self-target --arch bi_transformer_lm
+#   train_seq2seq baseline --arch lmfusion_tiny
+#   generate baseline && score baseline
+#
+# Every command runs in a run folder $OUT/NAME (run.json, logs, checkpoints, scores.json): finished ones are skipped,
+# killed ones go on, none is overwritten by other settings.
+set -euo pipefail
+
+# ======================================================================================================================
+# THE NUMBERS: sized for the embedded corpus on two CPU cores. Set any of them in the environment to override it.
+# ======================================================================================================================
+: "${SEED:=1}"
+: "${SRC:=en}" "${TGT:=de}"
+
+# data
+: "${BITEXT_LINES:=5000}"        # first N pairs of the training bitext
+: "${BPE_SIZE:=4000}"            # symbols, where a BPE is learned
+: "${MAX_RATIO:=3}"              # training pairs with a greater length ratio are dropped; 0 keeps all
+
+# language models
+: "${LM_DIM:=192}" "${LM_FFN:=768}" "${LM_LAYERS:=4}" "${LM_HEADS:=4}"
+: "${LM_DROPOUT:=0.1}"
+: "${LM_LR:=0.002}" "${LM_WARMUP:=100}"
+: "${LM_TOKENS:=2048}"           # tokens a batch
+: "${LM_UPDATES:=300}"           # the learning rate falls linearly to the last of them
+: "${LM_VALIDATE_EVERY:=50}"     # updates; as often a checkpoint is written
+
+# sequence-to-sequence models: all share these
+: "${S2S_DIM:=192}" "${S2S_FFN:=768}" "${S2S_LAYERS:=3}" "${S2S_HEADS:=4}"
+: "${S2S_DROPOUT:=0.3}"
+: "${S2S_LR:=0.001}" "${S2S_WARMUP:=400}"
+: "${S2S_TOKENS:=4096}"
+: "${S2S_UPDATES:=1200}"
+: "${S2S_VALIDATE_EVERY:=100}"
+
+# what SRC-ELMO adds
+: "${ELMO_DROPOUT:=0.2}"
+
+# generation
+: "${BEAM:=5}" "${GENERATE_SENTENCES:=64}"
+# ======================================================================================================================
+
+ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+
+# die MESSAGE: one line that says what happened and what to do, then exit status 2.
+die() {
+    printf 'error: %s\n' "$*" >&2
+    exit 2
+}
+
+# begin: the virtual environment, and what this machine computes on. Sets DEVICE_FLAGS, TRAIN_FLAGS, GPU, USER_DIR,
+# TEXT_FLAGS.
+begin() {
+    [[ -n "${OUT:-}" ]] || die "OUT is not set: the folder all runs of a recipe go to"
+    if [[ -z "${NO_SETUP:-}" ]]; then
+        PATH="$ROOT/.venv/bin:$PATH"
+    fi
+    mkdir -p "$OUT"
+    local found
+    found="$(python -c 'import lmfusion, torch; print("device", int(torch.cuda.is_available()), lmfusion.USER_DIR)' 2>"$OUT/begin.log")" ||
+        die "lmfusion cannot be imported ($(tail -n 1 "$OUT/begin.log")). Run: bash scripts/setup.sh"
+    read -r _ GPU USER_DIR <<<"$(grep '^device ' <<<"$found")"
+    rm -f "$OUT/begin.log"
+    DEVICE_FLAGS=(--cpu) TRAIN_FLAGS=(--cpu)
+    if [[ "$GPU" == 1 ]]; then
+        DEVICE_FLAGS=(--fp16) TRAIN_FLAGS=(--fp16)
+    elif grep -qsE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then
+        TRAIN_FLAGS+=(--cpu-bf16) # twice as fast where the CPU has it, slower where it has to pretend
+    fi
+    # shellcheck disable=SC2207  # words are what is wanted
+    TEXT_FLAGS=($(sed 's/#.*//' "$ROOT/data-prep/tokenizer.flags"))
+}
+
+# live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/report/live.py
+live() {
+    LOGLEVEL=WARNING python -m lmfusion.report.live "$@"
+}
+
+# prepare CORPUS [FLAGS...]: text to ids, into $OUT/data; a given BPE by --spm and --dict, else one is learned.
+# Sets BITEXT, the folder of the binarized bitext.
+prepare() {
+    local corpus="$1"
+    shift
+    local bpe=(--bpe-size "$BPE_SIZE")
+    if [[ " $* " == *" --spm "* ]]; then
+        bpe=()
+    fi
+    python "$ROOT/data-prep/prepare.py" "$corpus" -s "$SRC" -t "$TGT" --out "$OUT/data" --seed "$SEED" \
+        --bitext-lines "$BITEXT_LINES" --max-ratio "$MAX_RATIO" ${bpe[@]+"${bpe[@]}"} "$@"
+    use_prepared
+}
+
+# use_prepared: the folders `prepare` filled, without preparing. Sets BITEXT, TEST_SOURCE, TEST_REFERENCE.
+use_prepared() {
+    BITEXT="$OUT/data/bitext-$BITEXT_LINES"
+    TEST_SOURCE="$OUT/data/text/test.$SRC"
+    TEST_REFERENCE="$OUT/data/text/test.$TGT"
+}
+
+# How every training run logs, validates and saves: flags EVERY FOLDER
+bookkeeping() {
+    local every="$1" folder="$2"
+    BOOKKEEPING=(--save-dir "$folder/checkpoints" --log-format json --log-interval 10 --seed "$SEED"
+        --save-interval-updates "$every" --validate-interval-updates "$every" --keep-interval-updates 1
+        --save-interval 1000000 --validate-interval 1000000 --no-epoch-checkpoints --num-workers 0
+        --user-dir "$USER_DIR" "${TRAIN_FLAGS[@]}")
+}
+
+# train_lm NAME LANG FLAGS...: one language model. FLAGS choose it:
+#   cloze:  --self-target --arch bi_transformer_lm
+#   causal: --arch uni_transformer_lm
+train_lm() {
+    local name="$1" lang="$2"
+    shift 2
+    bookkeeping "$LM_VALIDATE_EVERY" "$OUT/$name"
+    live "$OUT/$name" train --label "$name" --updates "$LM_UPDATES" --show-validation --seed "$SEED" \
+        --data "$OUT/data/lm.$lang" -- \
+        fairseq-train "$OUT/data/lm.$lang" --task language_modeling --sample-break-mode eos --tokens-per-sample 256 \
+        --decoder-embed-dim "$LM_DIM" --decoder-ffn-embed-dim "$LM_FFN" --decoder-layers "$LM_LAYERS" \
+        --decoder-attention-heads "$LM_HEADS" --share-decoder-input-output-embed \
+        --dropout "$LM_DROPOUT" --attention-dropout "$LM_DROPOUT" --activation-dropout 0.05 \
+        --criterion cross_entropy --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1.0 \
+        --lr "$LM_LR" --lr-scheduler polynomial_decay --warmup-updates "$LM_WARMUP" --end-learning-rate 1e-5 \
+        --total-num-update "${LM_TOTAL:-$LM_UPDATES}" --max-tokens "$LM_TOKENS" --max-update "$LM_UPDATES" "${BOOKKEEPING[@]}" "$@"
+}
+
+# train_seq2seq NAME FLAGS...: one translation model on $BITEXT. FLAGS choose it:
+#   baseline:       --arch lmfusion_tiny
+#   SRC-ELMO+SHDEMB: "${SRC_ELMO_SHDEMB[@]}" after src_elmo_shdemb LM
+train_seq2seq() {
+    local name="$1"
+    shift
+    bookkeeping "$S2S_VALIDATE_EVERY" "$OUT/$name"
+    live "$OUT/$name" train --label "$name" --updates "$S2S_UPDATES" --seed "$SEED" --data "$BITEXT" -- \
+        fairseq-train "$BITEXT" -s "$SRC" -t "$TGT" --task translation \
+        --encoder-embed-dim "$S2S_DIM" --encoder-ffn-embed-dim "$S2S_FFN" --encoder-layers "$S2S_LAYERS" \
+        --encoder-attention-heads "$S2S_HEADS" --decoder-embed-dim "$S2S_DIM" --decoder-ffn-embed-dim "$S2S_FFN" \
+        --decoder-layers "$S2S_LAYERS" --decoder-attention-heads "$S2S_HEADS" --dropout "$S2S_DROPOUT" \
+        --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
+        --optimizer adam --adam-betas '(0.9, 0.98)' --adam-eps 1e-8 --clip-norm 1.0 \
+        --lr "$S2S_LR" --lr-scheduler inverse_sqrt --warmup-updates "$S2S_WARMUP" --warmup-init-lr 1e-7 \
+        --max-tokens "$S2S_TOKENS" --max-update "$S2S_UPDATES" \
+        "${TEXT_FLAGS[@]}" --sentencepiece-model "$OUT/data/spm.model" "${BOOKKEEPING[@]}" "$@"
+}
+
+# src_elmo_shdemb LM: sets SRC_ELMO_SHDEMB to the flags of SRC-ELMO + SHDEMB with this cloze LM.
+src_elmo_shdemb() {
+    SRC_ELMO_SHDEMB=(--arch src_elmo_tiny --src-lm "$1" --src-elmo-dropout "$ELMO_DROPOUT" --src-elmo-affine
+        --share-decoder-input-output-embed)
+}
+
+# generate NAME: translate the test set with the best checkpoint, into $OUT/NAME/generate.log
+generate() {
+    local name="$1"
+    live "$OUT/$name" generate --label "$name" --sentences "$(wc -l <"$TEST_REFERENCE")" --data "$BITEXT" -- \
+        fairseq-generate "$BITEXT" -s "$SRC" -t "$TGT" --path "$OUT/$name/checkpoints/checkpoint_best.pt" \
+        --gen-subset test --beam "$BEAM" --batch-size "$GENERATE_SENTENCES" --num-workers 0 \
+        "${TEXT_FLAGS[@]}" --sentencepiece-model "$OUT/data/spm.model" \
+        --user-dir "$USER_DIR" "${DEVICE_FLAGS[@]}"
+}
+
+# score NAME...: detokenized hypotheses and sacreBLEU into $OUT/NAME/{test.hyp,scores.json}
+score() {
+    local name folders=()
+    for name in "$@"; do
+        folders+=("$OUT/$name")
+    done
+    LOGLEVEL=WARNING python -m lmfusion.report.hypotheses "${folders[@]}" --reference "$TEST_REFERENCE"
+}
