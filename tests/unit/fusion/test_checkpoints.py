@@ -1,0 +1,128 @@
+"""A checkpoint is complete in itself: its weights and config rebuild the model without the LMs' files."""
+
+from __future__ import annotations
+
+import copy
+import json
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from omegaconf import OmegaConf
+from torch import Tensor
+
+from lmfusion.errors import UserError
+from lmfusion.fusion.model import TransformerLMFusion
+from lmfusion.lm.interface import dictionary_hash, state_fingerprint
+from lmfusion.lm.loading import load_lm
+
+FUSIONS = ("none", "elmo", "finetune")
+USED = [(src, tgt) for src in FUSIONS for tgt in FUSIONS if (src, tgt) != ("none", "none")]
+
+
+def trained(cfg: Namespace, task: Any, shake: Any) -> TransformerLMFusion:
+    """A model whose every weight differs from the LMs' files."""
+    model: TransformerLMFusion = shake(TransformerLMFusion.build_model(cfg, task)).eval()
+    return model
+
+
+@pytest.mark.parametrize(("src", "tgt"), USED)
+def test_rebuilt_without_the_files_it_says_the_same(
+    make_cell: Any, task: Any, shake: Any, net_input: dict[str, Tensor], tmp_path: Path, src: str, tgt: str
+) -> None:
+    cfg = make_cell(src, tgt)
+    model = trained(cfg, task, shake)
+    expected = model(**net_input)[0]
+    torch.save({"cfg": vars(cfg), "model": model.state_dict()}, tmp_path / "checkpoint.pt")
+    for side in ("source", "target"):
+        (tmp_path / f"{side}_lm.pt").unlink()
+    state = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    rebuilt = TransformerLMFusion.build_model(Namespace(**state["cfg"]), task).eval()
+    rebuilt.load_state_dict(state["model"], strict=True)
+    assert torch.equal(rebuilt(**net_input)[0], expected)
+
+
+def test_config_keeps_what_the_lm_was(make_cell: Any, task: Any, src_lm: Path, dictionary: Dictionary) -> None:
+    cfg = make_cell("elmo", "none")
+    assert not cfg.src_lm_config
+    TransformerLMFusion.build_model(cfg, task)
+    kept = json.loads(cfg.src_lm_config)
+    lm = load_lm(src_lm)
+    assert kept["dictionary_hash"] == dictionary_hash(dictionary.symbols)
+    assert kept["fingerprint"] == state_fingerprint(lm)
+    assert kept["lm"] == {"family": "bi_transformer_lm", **lm.config}
+    assert not cfg.tgt_lm_config
+
+
+def test_fine_tuning_dropouts_are_read_from_the_checkpoint_config_too(make_cell: Any, task: Any) -> None:
+    cfg = make_cell("finetune", "none", src_lm_dropout=0.45)
+    TransformerLMFusion.build_model(cfg, task)
+    again = TransformerLMFusion.build_model(copy.copy(cfg), task)
+    assert again.encoder.embed_tokens.lm.config["dropout"] == 0.45
+
+
+@pytest.mark.parametrize(("src", "tgt"), USED)
+def test_model_without_lm_weights_refuses_to_run(
+    make_cell: Any, task: Any, net_input: dict[str, Tensor], src: str, tgt: str
+) -> None:
+    """Random numbers in place of a pretrained LM would be a silent fresh start."""
+    cfg = make_cell(src, tgt)
+    weights = TransformerLMFusion.build_model(cfg, task).state_dict()
+    empty = TransformerLMFusion.build_model(cfg, task)
+    with pytest.raises(UserError, match=r"has no weights.*--src-lm/--tgt-lm"):
+        empty(**net_input)
+    empty.load_state_dict(weights)
+    assert empty(**net_input)[0].isfinite().all()
+
+
+def test_checkpoint_with_data_of_another_dictionary(
+    make_cell: Any, task: Any, shake: Any, other_dictionary: Dictionary
+) -> None:
+    cfg = make_cell("elmo", "none")
+    weights = trained(cfg, task, shake).state_dict()
+    task.source_dictionary = other_dictionary
+    rebuilt = TransformerLMFusion.build_model(cfg, task)
+    with pytest.raises(UserError, match=r"index 7, where the language model has 'w3' and .* has 'x'"):
+        rebuilt.load_state_dict(weights)
+
+
+def test_missing_weight_of_the_lm_is_an_error(make_cell: Any, task: Any, shake: Any) -> None:
+    cfg = make_cell("elmo", "none")
+    weights = trained(cfg, task, shake).state_dict()
+    del weights["encoder.embed_tokens.representation.lm.join.q_proj.weight"]
+    rebuilt = TransformerLMFusion.build_model(cfg, task)
+    with pytest.raises(RuntimeError, match=r"lm\.join\.q_proj\.weight"):
+        rebuilt.load_state_dict(weights, strict=True)
+
+
+def run_config(cfg: Namespace, folder: Path) -> Any:
+    """fairseq-train's whole config, as far as resuming goes."""
+    values = {key: value for key, value in vars(cfg).items() if not key.startswith("_")}
+    checkpoint = {"restore_file": "checkpoint_last.pt", "save_dir": str(folder)}
+    return OmegaConf.create({"model": values, "checkpoint": checkpoint})
+
+
+def test_run_resumes_after_the_lm_file_is_gone(
+    make_cell: Any, task: Any, shake: Any, src_lm: Path, tmp_path: Path, net_input: dict[str, Tensor]
+) -> None:
+    """The command line still names the file; the run's own checkpoint has what it held."""
+    first = run_config(make_cell("elmo", "none"), tmp_path)
+    model = shake(TransformerLMFusion.build_model(first.model, task)).eval()
+    saved = {"cfg": OmegaConf.to_container(first), "model": model.state_dict()}
+    assert saved["cfg"]["model"]["src_lm_config"]  # fairseq saves the whole config, not the model's copy
+    torch.save(saved, tmp_path / "checkpoint_last.pt")
+    command_line = run_config(make_cell("elmo", "none"), tmp_path)
+    src_lm.unlink()
+    resumed = TransformerLMFusion.build_model(command_line.model, task).eval()
+    resumed.load_state_dict(saved["model"])
+    assert torch.equal(resumed(**net_input)[0], model(**net_input)[0])
+
+
+def test_new_run_without_the_lm_file_is_refused(make_cell: Any, task: Any, src_lm: Path, tmp_path: Path) -> None:
+    cfg = run_config(make_cell("elmo", "none"), tmp_path)
+    src_lm.unlink()
+    with pytest.raises(UserError, match=r"source_lm\.pt does not exist"):
+        TransformerLMFusion.build_model(cfg.model, task)
