@@ -1,0 +1,90 @@
+"""fairseq on today's Python, NumPy and PyTorch: names it still uses, safe loading, errors in one line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fairseq.distributed.utils import _TensorPlaceholder
+from omegaconf import OmegaConf
+
+from lmfusion.compat import prepare_fairseq
+from lmfusion.errors import UserError
+
+
+def test_names_that_numpy_dropped_are_back() -> None:
+    assert np.compat.long(7) == 7  # type: ignore[attr-defined]
+
+
+def test_percentile_understands_its_former_keyword() -> None:
+    """fairseq's --num-batch-buckets uses it."""
+    values = [1, 2, 3, 10]
+    old: Any = np.percentile
+    assert old(values, 50, interpolation="lower") == np.percentile(values, 50, method="lower") == 2
+    assert old(values, 50, interpolation="higher") == 3
+    assert np.percentile(values, 50) == 2.5
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        argparse.Namespace(arch="transformer"),
+        np.arange(3),
+        np.array([0.5]),
+        np.float32(0.5),
+        np.int64(3),
+        OmegaConf.create({"model": {"layers": [1, 2]}, "path": None}),
+        _TensorPlaceholder(index=1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_fairseq_saves_loads_safely(tmp_path: Path, value: Any) -> None:
+    torch.save({"value": value}, tmp_path / "state.pt")
+    loaded = torch.load(tmp_path / "state.pt", weights_only=True)["value"]
+    assert type(loaded) is type(value)
+    assert repr(loaded) == repr(value)
+
+
+class Command:
+    """Unpickled without care, it runs a shell command."""
+
+    def __reduce__(self) -> Any:
+        return os.system, ("exit 0",)
+
+
+@pytest.mark.parametrize("value", [Command(), Path("x"), print], ids=["command", "path", "function"])
+def test_anything_else_is_still_refused(tmp_path: Path, value: Any) -> None:
+    torch.save({"value": value}, tmp_path / "state.pt")
+    with pytest.raises(Exception, match="(?i)unsupported global"):
+        torch.load(tmp_path / "state.pt", weights_only=True)
+
+
+def test_users_mistake_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    error = UserError("lm.pt does not exist: give a checkpoint.")
+    sys.excepthook(UserError, error, None)
+    assert capsys.readouterr().err == "lmfusion: error: lm.pt does not exist: give a checkpoint.\n"
+
+
+def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        raise KeyError("a bug of ours")
+    except KeyError as error:
+        sys.excepthook(KeyError, error, error.__traceback__)
+    printed = capsys.readouterr().err
+    assert "Traceback" in printed
+    assert "test_compat.py" in printed
+
+
+def test_preparing_twice_changes_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # put back afterwards
+    percentile = np.percentile
+    prepare_fairseq()
+    assert np.percentile is percentile
+    sys.excepthook(UserError, UserError("once"), None)
+    assert capsys.readouterr().err.count("once") == 1
