@@ -1,0 +1,184 @@
+"""Dependencies go one way, as the design draws them: read with ``ast``, imports inside functions included."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# From the ground up. A module belongs to the longest prefix that fits and may import from its own line and below.
+LAYERS = [
+    ["lmfusion.errors"],
+    ["lmfusion.compat", "lmfusion.precision"],
+    ["lmfusion.lm.interface", "lmfusion.lm.layout"],
+    ["lmfusion.lm"],
+    ["lmfusion.lm.cloze", "lmfusion.lm.causal"],
+    ["lmfusion.lm.loading"],
+    ["lmfusion.fusion"],
+    ["lmfusion.fusion.build"],
+    ["lmfusion.fusion.model"],
+    ["lmfusion.fusion.architectures"],
+    ["lmfusion.checkpoints", "lmfusion.hub", "lmfusion.inspection", "lmfusion.scoring", "lmfusion.convert"],
+    ["lmfusion"],  # the public API
+    ["lmfusion.report"],
+    ["lmfusion.cli"],
+]
+RANK = {prefix: rank for rank, prefixes in enumerate(LAYERS) for prefix in prefixes}
+
+# Beyond the layers: the only modules of ours that these may import.
+STRATEGIES, SIDES = ("elmo", "finetune"), ("source", "target")
+SEES_LMS_THROUGH = ["lmfusion.errors", "lmfusion.lm.interface", "lmfusion.lm.layout"]
+ONLY = {
+    **{
+        f"lmfusion.fusion.{name}": [*SEES_LMS_THROUGH, "lmfusion.fusion.scalar_mix", "lmfusion.fusion.elmo"]
+        for name in STRATEGIES
+    },
+    **{f"lmfusion.fusion.{name}": SEES_LMS_THROUGH for name in SIDES},
+    "lmfusion.fusion.scalar_mix": ["lmfusion.errors"],
+    "lmfusion.scoring": ["lmfusion.errors", "lmfusion.scoring"],
+}
+HEAVY = ("torch", "fairseq")
+
+
+def modules(root: Path) -> dict[str, ast.Module]:
+    """Every module of the package under ``root``, by dotted name."""
+    found = {}
+    for path in sorted((root / "lmfusion").rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    return found
+
+
+def imports(tree: ast.Module, names: set[str]) -> Iterator[str]:
+    """Modules that a module imports; ``from package import submodule`` imports that; dots of relative ones stay."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            for alias in node.names:
+                submodule = f"{module}.{alias.name}"
+                yield submodule if submodule in names else module
+
+
+def is_in(module: str, prefix: str) -> bool:
+    """Whether a module is this one or inside it."""
+    return module == prefix or module.startswith(f"{prefix}.")
+
+
+def rank(module: str) -> int:
+    """Height of the longest prefix that fits."""
+    return RANK[max((prefix for prefix in RANK if is_in(module, prefix)), key=len)]
+
+
+def violations(root: Path) -> list[str]:
+    """Imports of ours against the rules, as "importer -> imported"."""
+    found = []
+    sources = modules(root)
+    for name, tree in sources.items():
+        allowed = next((prefixes for prefix, prefixes in ONLY.items() if is_in(name, prefix)), None)
+        for imported in imports(tree, set(sources)):
+            if imported.startswith("."):
+                wrong = True  # the rules below need full names
+            elif not is_in(imported, "lmfusion"):
+                wrong = is_in(name, "lmfusion.scoring") and imported.split(".")[0] in HEAVY
+            elif allowed is not None:
+                wrong = not any(is_in(imported, prefix) for prefix in allowed)
+            else:
+                wrong = rank(imported) > rank(name)
+            if wrong:
+                found.append(f"{name} -> {imported}")
+    return found
+
+
+def cycle(root: Path) -> list[str]:
+    """A chain of modules that import each other in a circle, or nothing."""
+    sources = modules(root)
+    # A package's __init__ and its own modules import each other by nature.
+    graph = {name: {i for i in imports(tree, set(sources)) if not is_in(name, i)} for name, tree in sources.items()}
+    done: set[str] = set()
+
+    def walk(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        done.add(name)
+        return next((loop for i in sorted(graph.get(name, ())) if (loop := walk(i, [*path, name]))), [])
+
+    return next((loop for name in sorted(graph) if (loop := walk(name, []))), [])
+
+
+def test_imports_go_one_way() -> None:
+    assert violations(ROOT) == []
+
+
+def test_nothing_imports_in_a_circle() -> None:
+    assert cycle(ROOT) == []
+
+
+def test_the_sweep_saw_the_package() -> None:
+    names = set(modules(ROOT))
+    assert {"lmfusion.cli", "lmfusion.lm.cloze", "lmfusion.fusion.model", "lmfusion.scoring.bleu"} <= names
+    assert len(names) == len(list((ROOT / "lmfusion").rglob("*.py"))) > 25
+    assert all(any(is_in(name, prefix) for name in names) for prefix in ONLY), "a rule for a module that is gone"
+
+
+def package(root: Path, **sources: str) -> Path:
+    """A package with these modules; ``lm__cloze`` stands for lm/cloze.py."""
+    for name, source in sources.items():
+        path = root / "lmfusion" / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source, encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "violation"),
+    [
+        ("lm__cloze", "from lmfusion.fusion.model import X", "lmfusion.lm.cloze -> lmfusion.fusion.model"),
+        ("lm__attention", "import lmfusion.lm.causal", "lmfusion.lm.attention -> lmfusion.lm.causal"),
+        ("fusion__elmo", "from lmfusion.fusion import source", "lmfusion.fusion.elmo -> lmfusion.fusion.source"),
+        ("fusion__source", "from lmfusion.lm.cloze import X", "lmfusion.fusion.source -> lmfusion.lm.cloze"),
+        ("fusion__model", "def f():\n    import lmfusion.cli", "lmfusion.fusion.model -> lmfusion.cli"),
+        ("scoring__rouge", "if True:\n    import torch.nn", "lmfusion.scoring.rouge -> torch.nn"),
+        ("scoring__rouge", "from fairseq import data", "lmfusion.scoring.rouge -> fairseq"),
+        ("lm__join", "from .layout import RowLayout", "lmfusion.lm.join -> .layout"),
+        ("scoring__rouge", "from lmfusion.lm import x", "lmfusion.scoring.rouge -> lmfusion.lm"),
+    ],
+)
+def test_a_violation_is_found(tmp_path: Path, module: str, source: str, violation: str) -> None:
+    package(tmp_path, **{"fusion__source": "", module: source})
+    assert violations(tmp_path) == [violation]
+
+
+def test_a_circle_is_found(tmp_path: Path) -> None:
+    package(tmp_path, lm__a="import lmfusion.lm.b", lm__b="import lmfusion.lm.c", lm__c="import lmfusion.lm.a")
+    assert cycle(tmp_path) == ["lmfusion.lm.a", "lmfusion.lm.b", "lmfusion.lm.c", "lmfusion.lm.a"]
+
+
+def test_data_preparation_meets_the_package_only_through_files() -> None:
+    files = sorted((ROOT / "data-prep").rglob("*.py"))
+    assert len(files) > 5
+    for path in files:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert not [name for name in imports(tree, set()) if is_in(name, "lmfusion")], path
+
+
+def test_checkpoints_are_read_in_one_place() -> None:
+    readers = {
+        name
+        for name, tree in modules(ROOT).items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in ("torch.load", "pickle.load", "pickle.loads")
+    }
+    assert readers == {"lmfusion.lm.loading"}
+
+
+def test_no_folder_that_fairseq_would_import_by_itself() -> None:
+    assert not [name for name in ("models", "tasks") if (ROOT / "lmfusion" / name).exists()]
