@@ -61,7 +61,7 @@ class Command:
 @pytest.mark.parametrize("value", [Command(), Path("x"), print], ids=["command", "path", "function"])
 def test_anything_else_is_still_refused(tmp_path: Path, value: Any) -> None:
     torch.save({"value": value}, tmp_path / "state.pt")
-    with pytest.raises(Exception, match="(?i)unsupported global"):
+    with pytest.raises(Exception, match=r"(?i)unsupported global"):
         torch.load(tmp_path / "state.pt", weights_only=True)
 
 
