@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-STUB = '#!/usr/bin/env bash\nprintf "%s" "$(basename "$0")" >>calls\nprintf " [%s]" "$@" >>calls\necho >>calls\nexit STATUS\n'
+STUB = """#!/usr/bin/env bash
+{ printf "%s" "$(basename "$0")"; printf " [%s]" "$@"; echo; } >>calls
+exit STATUS
+"""
 
 
 @pytest.fixture
