@@ -51,10 +51,10 @@ def small_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def prepared(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The slice as fairseq trains on it: bitext-all, lm.en, lm.de, spm.model, dict.txt."""
+    """The slice as fairseq trains on it: bitext-400, lm.en, lm.de, spm.model, dict.txt."""
     out = tmp_path_factory.mktemp("prepared")
     command = [sys.executable, ROOT / "data-prep" / "prepare.py", small_corpus, "-s", "en", "-t", "de", "--out", out]
-    command += ["--bpe-size", "500", "--max-ratio", "0"]
+    command += ["--bpe-size", "500", "--max-ratio", "0", "--bitext-lines", "400"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return out

@@ -83,7 +83,7 @@ def test_a_fused_model_trains_resumes_and_outlives_its_language_model(
 ) -> None:
     lm = tmp_path / "lm.pt"
     lm.write_bytes(lms["cloze"].read_bytes())
-    data, out = prepared / "bitext-all", tmp_path / "run"
+    data, out = prepared / "bitext-400", tmp_path / "run"
     text = [*TEXT, "--sentencepiece-model", prepared / "spm.model"]
     flags = ["-s", "en", "-t", "de", "--arch", "src_elmo_tiny", "--src-lm", lm, "--src-elmo-dropout", 0.2]
     flags += ["--src-elmo-affine", "--share-decoder-input-output-embed", "--criterion", "label_smoothed_cross_entropy"]
