@@ -26,22 +26,23 @@ set -euo pipefail
 
 # language models
 : "${LM_DIM:=192}" "${LM_FFN:=768}" "${LM_LAYERS:=4}" "${LM_HEADS:=4}"
-: "${LM_DROPOUT:=0.1}"
+: "${LM_DROPOUT:=0.1}" "${LM_ATTENTION_DROPOUT:=0.1}"
 : "${LM_LR:=0.002}" "${LM_WARMUP:=100}"
 : "${LM_TOKENS:=2048}"           # tokens a batch
-: "${LM_UPDATES:=300}"           # the learning rate falls linearly to the last of them
-: "${LM_VALIDATE_EVERY:=50}"     # updates; as often a checkpoint is written
+: "${LM_UPDATES:=400}"           # the learning rate falls linearly until then
+: "${LM_VALIDATE_EVERY:=100}"    # updates; as often a checkpoint is written
 
 # sequence-to-sequence models: all share these
 : "${S2S_DIM:=192}" "${S2S_FFN:=768}" "${S2S_LAYERS:=3}" "${S2S_HEADS:=4}"
-: "${S2S_DROPOUT:=0.3}"
-: "${S2S_LR:=0.001}" "${S2S_WARMUP:=400}"
-: "${S2S_TOKENS:=4096}"
-: "${S2S_UPDATES:=1200}"
+: "${S2S_DROPOUT:=0.2}" "${S2S_ATTENTION_DROPOUT:=0.1}"
+: "${S2S_LR:=0.002}" "${S2S_WARMUP:=200}"
+: "${S2S_TOKENS:=1500}"
+: "${S2S_UPDATES:=1000}"
 : "${S2S_VALIDATE_EVERY:=100}"
 
 # what SRC-ELMO adds
-: "${ELMO_DROPOUT:=0.2}"
+: "${ELMO_DROPOUT:=0.0}"
+: "${ELMO_SCALE:=1}"             # factor on the mix, where an embedding has sqrt(channels)
 
 # generation
 : "${BEAM:=5}" "${GENERATE_SENTENCES:=64}"
@@ -100,6 +101,7 @@ prepare() {
 # use_prepared: the folders `prepare` filled, without preparing. Sets BITEXT, TEST_SOURCE, TEST_REFERENCE.
 use_prepared() {
     BITEXT="$OUT/data/bitext-$BITEXT_LINES"
+    # shellcheck disable=SC2034  # recipes use it
     TEST_SOURCE="$OUT/data/text/test.$SRC"
     TEST_REFERENCE="$OUT/data/text/test.$TGT"
 }
@@ -125,10 +127,11 @@ train_lm() {
         fairseq-train "$OUT/data/lm.$lang" --task language_modeling --sample-break-mode eos --tokens-per-sample 256 \
         --decoder-embed-dim "$LM_DIM" --decoder-ffn-embed-dim "$LM_FFN" --decoder-layers "$LM_LAYERS" \
         --decoder-attention-heads "$LM_HEADS" --share-decoder-input-output-embed \
-        --dropout "$LM_DROPOUT" --attention-dropout "$LM_DROPOUT" --activation-dropout 0.05 \
+        --dropout "$LM_DROPOUT" --attention-dropout "$LM_ATTENTION_DROPOUT" --activation-dropout 0.05 \
         --criterion cross_entropy --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1.0 \
         --lr "$LM_LR" --lr-scheduler polynomial_decay --warmup-updates "$LM_WARMUP" --end-learning-rate 1e-5 \
-        --total-num-update "${LM_TOTAL:-$LM_UPDATES}" --max-tokens "$LM_TOKENS" --max-update "$LM_UPDATES" "${BOOKKEEPING[@]}" "$@"
+        --total-num-update "${LM_TOTAL:-$LM_UPDATES}" --max-update "$LM_UPDATES" --max-tokens "$LM_TOKENS" \
+        "${BOOKKEEPING[@]}" "$@"
 }
 
 # train_seq2seq NAME FLAGS...: one translation model on $BITEXT. FLAGS choose it:
@@ -142,18 +145,20 @@ train_seq2seq() {
         fairseq-train "$BITEXT" -s "$SRC" -t "$TGT" --task translation \
         --encoder-embed-dim "$S2S_DIM" --encoder-ffn-embed-dim "$S2S_FFN" --encoder-layers "$S2S_LAYERS" \
         --encoder-attention-heads "$S2S_HEADS" --decoder-embed-dim "$S2S_DIM" --decoder-ffn-embed-dim "$S2S_FFN" \
-        --decoder-layers "$S2S_LAYERS" --decoder-attention-heads "$S2S_HEADS" --dropout "$S2S_DROPOUT" \
+        --decoder-layers "$S2S_LAYERS" --decoder-attention-heads "$S2S_HEADS" \
+        --dropout "$S2S_DROPOUT" --attention-dropout "$S2S_ATTENTION_DROPOUT" \
         --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
         --optimizer adam --adam-betas '(0.9, 0.98)' --adam-eps 1e-8 --clip-norm 1.0 \
-        --lr "$S2S_LR" --lr-scheduler inverse_sqrt --warmup-updates "$S2S_WARMUP" --warmup-init-lr 1e-7 \
-        --max-tokens "$S2S_TOKENS" --max-update "$S2S_UPDATES" \
+        --lr "$S2S_LR" --lr-scheduler polynomial_decay --warmup-updates "$S2S_WARMUP" --end-learning-rate 1e-5 \
+        --total-num-update "$S2S_UPDATES" --max-update "$S2S_UPDATES" --max-tokens "$S2S_TOKENS" \
         "${TEXT_FLAGS[@]}" --sentencepiece-model "$OUT/data/spm.model" "${BOOKKEEPING[@]}" "$@"
 }
 
 # src_elmo_shdemb LM: sets SRC_ELMO_SHDEMB to the flags of SRC-ELMO + SHDEMB with this cloze LM.
 src_elmo_shdemb() {
+    # shellcheck disable=SC2034  # recipes use it
     SRC_ELMO_SHDEMB=(--arch src_elmo_tiny --src-lm "$1" --src-elmo-dropout "$ELMO_DROPOUT" --src-elmo-affine
-        --share-decoder-input-output-embed)
+        --src-embed-scale "$ELMO_SCALE" --share-decoder-input-output-embed)
 }
 
 # generate NAME: translate the test set with the best checkpoint, into $OUT/NAME/generate.log
