@@ -95,15 +95,14 @@ has_gpu() { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep
 
 # pip with its progress on the terminal and its complaints kept, so that a failure can be explained.
 pip_install() {
-    if ! { "$VENV_PYTHON" -m pip install --disable-pip-version-check --constraint constraints.txt "$@" 2>&1 1>&3 |
-        tee "$PIP_LOG" >&2; } 3>&1; then
-        explain_pip_failure
-    fi
+    { "$VENV_PYTHON" -m pip install --disable-pip-version-check --constraint constraints.txt "$@" 2>&1 1>&3 |
+        tee "$PIP_LOG" >&2; } 3>&1
 }
 
 only_news() { awk '!/^Requirement already satisfied/ { print; fflush() }'; }
 
-explain_pip_failure() {
+# Ends with the mend if pip's complaints tell of a full disk or a lost network.
+explain_known_failure() {
     if grep -qiE 'no space left|disk quota exceeded' "$PIP_LOG"; then
         die "the disk is full: pip could not write to $PWD/$VENV or to its temporary folder ${TMPDIR:-/tmp}." \
             "Free some space, or point TMPDIR at a folder with room, and run this again; what is there is kept."
@@ -113,6 +112,10 @@ explain_pip_failure() {
             "Check the network, the proxy (https_proxy) and pip's index ($VENV_PYTHON -m pip config list)," \
             "and run this again; what is there is kept."
     fi
+}
+
+explain_pip_failure() {
+    explain_known_failure
     die "pip failed; its own message is above and in $PIP_LOG." \
         "Run this again when it is mended; what is there is kept."
 }
@@ -124,11 +127,11 @@ install_torch() {
         return
     elif [[ -n "${TORCH_INDEX:-}" ]]; then
         say "installing $torch from TORCH_INDEX"
-        pip_install --index-url "$TORCH_INDEX" --no-deps "$torch"
+        pip_install --index-url "$TORCH_INDEX" --no-deps "$torch" || explain_pip_failure
     elif has_gpu; then
         require_disk 10000
         say "NVIDIA GPU found: installing $torch with CUDA (some gigabytes; TORCH_INDEX chooses another build)"
-        pip_install "$torch"
+        pip_install "$torch" || explain_pip_failure
     else
         install_torch_without_gpu "$torch"
     fi
@@ -137,13 +140,14 @@ install_torch() {
 # Prefers the CPU build of torch (200 MB) to the CUDA build (gigabytes) where pip's index has it.
 install_torch_without_gpu() {
     say "no NVIDIA GPU found: looking for the CPU build of $1 (200 MB)"
-    if "$VENV_PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps "$1+cpu" >/dev/null 2>&1; then
+    if "$VENV_PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps "$1+cpu" 2>"$PIP_LOG"; then
         return
     fi
+    explain_known_failure
     say "pip's index has no build of torch that is marked as CPU-only, so this takes its default build."
     say "On Linux that may be the CUDA build: it works without a GPU, but is gigabytes large. To avoid it, interrupt"
     say "and run TORCH_INDEX=<URL of PyTorch's package index for CPU, see pytorch.org> bash scripts/setup.sh"
-    pip_install "$1"
+    pip_install "$1" || explain_pip_failure
 }
 
 verify() {
@@ -182,7 +186,7 @@ main() {
     rm -f "$STAMP"
     say "installing (the first time: a few minutes, 1.5 GB on disk with the CPU build of torch)"
     install_torch
-    pip_install --editable '.[dev]' | only_news
+    pip_install --editable '.[dev]' | only_news || explain_pip_failure
     verify
     fingerprint >"$STAMP"
 }

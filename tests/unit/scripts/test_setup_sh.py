@@ -24,7 +24,9 @@ case "$*" in
 "-m venv --clear .venv") rm -rf .venv && mkdir -p .venv/bin && cp "$0" .venv/bin/python ;;
 "-m pip --version") [[ ! -e "$(dirname "$0")/no-pip" ]] ;;
 "-m pip show --quiet torch") [[ -e .venv/has-torch ]] ;;
-"-m pip install --quiet"*) [[ ! -e no-cpu-build ]] && echo "$*" >>pip-calls && : >.venv/has-torch ;;
+"-m pip install --quiet"*)
+    [[ ! -e no-cpu-build ]] || { cat no-cpu-build >&2 && exit 1; }
+    echo "$*" >>pip-calls && : >.venv/has-torch ;;
 "-m pip install"*)
     echo "$*" >>pip-calls
     echo "Requirement already satisfied: something"
@@ -256,11 +258,17 @@ def test_driver_without_a_gpu_is_no_gpu(checkout: Checkout) -> None:
 
 
 def test_index_without_a_cpu_build_is_said_and_its_default_taken(checkout: Checkout) -> None:
-    (checkout.root / "no-cpu-build").touch()
+    (checkout.root / "no-cpu-build").write_text("ERROR: No matching distribution found for torch==2.13.0+cpu\n")
     said = checkout.succeed()
     assert "it works without a GPU, but is gigabytes large" in said
     assert "TORCH_INDEX=" in said
     assert checkout.pip_calls[0].endswith("--constraint constraints.txt torch==2.13.0")
+
+
+def test_lost_network_is_not_taken_for_a_missing_cpu_build(checkout: Checkout) -> None:
+    (checkout.root / "no-cpu-build").write_text("WARNING: Retrying ... Temporary failure in name resolution\n")
+    assert "the package index cannot be reached" in checkout.fail()
+    assert checkout.pip_calls == []
 
 
 def test_torch_from_an_index_of_the_users_choice(checkout: Checkout) -> None:
