@@ -20,7 +20,7 @@ set -euo pipefail
 : "${SRC:=en}" "${TGT:=de}"
 
 # data
-: "${BITEXT_LINES:=5000}"        # first N pairs of the training bitext
+: "${BITEXT_LINES:=2500}"        # first N pairs of the training bitext
 : "${BPE_SIZE:=4000}"            # symbols, where a BPE is learned
 : "${MAX_RATIO:=3}"              # training pairs with a greater length ratio are dropped; 0 keeps all
 
@@ -35,10 +35,10 @@ set -euo pipefail
 # sequence-to-sequence models: all share these
 : "${S2S_DIM:=192}" "${S2S_FFN:=768}" "${S2S_LAYERS:=3}" "${S2S_HEADS:=4}"
 : "${S2S_DROPOUT:=0.2}" "${S2S_ATTENTION_DROPOUT:=0.1}"
-: "${S2S_LR:=0.002}" "${S2S_WARMUP:=200}"
+: "${S2S_LR:=0.001}" "${S2S_WARMUP:=200}"
 : "${S2S_TOKENS:=1500}"
-: "${S2S_UPDATES:=1000}"
-: "${S2S_VALIDATE_EVERY:=100}"
+: "${S2S_UPDATES:=1500}"
+: "${S2S_VALIDATE_EVERY:=250}"
 
 # what SRC-ELMO adds
 : "${ELMO_DROPOUT:=0.0}"
@@ -146,6 +146,7 @@ train_seq2seq() {
         --encoder-embed-dim "$S2S_DIM" --encoder-ffn-embed-dim "$S2S_FFN" --encoder-layers "$S2S_LAYERS" \
         --encoder-attention-heads "$S2S_HEADS" --decoder-embed-dim "$S2S_DIM" --decoder-ffn-embed-dim "$S2S_FFN" \
         --decoder-layers "$S2S_LAYERS" --decoder-attention-heads "$S2S_HEADS" \
+        --encoder-normalize-before --decoder-normalize-before \
         --dropout "$S2S_DROPOUT" --attention-dropout "$S2S_ATTENTION_DROPOUT" \
         --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
         --optimizer adam --adam-betas '(0.9, 0.98)' --adam-eps 1e-8 --clip-norm 1.0 \

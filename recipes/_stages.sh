@@ -74,9 +74,8 @@ stage() {
 
 # When a stage fails or is interrupted: keep its time, say how to go on.
 stage_stopped() {
-    local status=$?
     [[ -n "$STAGE_CURRENT" ]] || return 0
     printf '%s\t%s\tstopped\n' "$STAGE_CURRENT" "$((SECONDS - STAGE_START))" >>"$OUT/stages.tsv"
-    printf '\nStopped in stage %s (%s), exit status %s. The same command goes on from there.\n' \
-        "$STAGE_CURRENT" "${STAGE_NAMES[STAGE_CURRENT]}" "$status" >&2
+    printf '\nStopped in stage %s (%s). The same command goes on from there.\n' \
+        "$STAGE_CURRENT" "${STAGE_NAMES[STAGE_CURRENT]}" >&2
 }

@@ -60,7 +60,7 @@ STAGE_NAMES=(
     "Training SRC-ELMO + SHDEMB on the same pairs"
     "Translating the test set with beam $BEAM, scoring"
 )
-STAGE_SECONDS=(5 45 "$(scaled 160)" 1 "$(scaled 240)" "$(scaled 330)" 90)
+STAGE_SECONDS=(5 45 "$(scaled 150)" 1 "$(scaled 290)" "$(scaled 420)" 100)
 
 choose_bpe() {
     PREPARE_FLAGS=()
