@@ -175,18 +175,11 @@ def _prepare_worker(initializer: Callable[..., None] | None, init_args: tuple[ob
 
 
 def _progress(total: int, label: str) -> tqdm:
-    """A bar on a terminal; in a log file one line every ten seconds at most."""
+    """A bar on a terminal; in a log file a line every ten seconds at most."""
     live = sys.stderr.isatty()
-    return tqdm(
-        total=total,
-        desc=label,
-        unit=" lines",
-        unit_scale=True,
-        mininterval=0.2 if live else 10,
-        delay=0 if live else 5,
-        leave=False,
-        dynamic_ncols=live,
-    )
+    log = {"bar_format": "{desc}: {percentage:.0f}%, {remaining} left\n", "mininterval": 10, "delay": 5}
+    terminal = {"mininterval": 0.2, "dynamic_ncols": True}
+    return tqdm(total=total, desc=label, unit=" lines", unit_scale=True, leave=False, **(terminal if live else log))
 
 
 def run_command(main: Callable[[], None]) -> int:
