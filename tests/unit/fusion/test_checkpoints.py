@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.data import Dictionary
+from fairseq.models import build_model
 from omegaconf import OmegaConf
 from torch import Tensor
 
@@ -100,7 +101,7 @@ def test_missing_weight_of_the_lm_is_an_error(make_cell: Any, task: Any, shake: 
 
 def run_config(cfg: Namespace, folder: Path) -> Any:
     """fairseq-train's whole config, as far as resuming goes."""
-    values = {key: value for key, value in vars(cfg).items() if not key.startswith("_")}
+    values = {**vars(cfg), "_name": "transformer_lmfusion"}
     checkpoint = {"restore_file": "checkpoint_last.pt", "save_dir": str(folder)}
     return OmegaConf.create({"model": values, "checkpoint": checkpoint})
 
@@ -110,13 +111,13 @@ def test_run_resumes_after_the_lm_file_is_gone(
 ) -> None:
     """The command line still names the file; the run's own checkpoint has what it held."""
     first = run_config(make_cell("elmo", "none"), tmp_path)
-    model = shake(TransformerLMFusion.build_model(first.model, task)).eval()
+    model = shake(build_model(first.model, task)).eval()
     saved = {"cfg": OmegaConf.to_container(first), "model": model.state_dict()}
-    assert saved["cfg"]["model"]["src_lm_config"]  # fairseq saves the whole config, not the model's copy
+    assert saved["cfg"]["model"]["src_lm_config"]  # fairseq hands the model a copy and saves the original
     torch.save(saved, tmp_path / "checkpoint_last.pt")
     command_line = run_config(make_cell("elmo", "none"), tmp_path)
     src_lm.unlink()
-    resumed = TransformerLMFusion.build_model(command_line.model, task).eval()
+    resumed = build_model(command_line.model, task).eval()
     resumed.load_state_dict(saved["model"])
     assert torch.equal(resumed(**net_input)[0], model(**net_input)[0])
 
