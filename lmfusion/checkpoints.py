@@ -6,6 +6,7 @@ fairseq's own averaging script is not part of its package.
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,9 @@ def average(paths: Sequence[str | Path], out: str | Path) -> None:
 
 
 def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
-    """Write a checkpoint without its optimizer, for passing on; with ``half`` in half precision.
+    """Write a checkpoint for passing on: no optimizer, no folders of this machine; with ``half`` in half precision.
+
+    Configuration is kept of model and task alone, which is what loading needs.
 
     Raises:
         UserError: if it cannot be read or written.
@@ -54,6 +57,8 @@ def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
         state["model"] = {
             name: value.half() if value.is_floating_point() else value for name, value in state["model"].items()
         }
+    sections = state.get("cfg") or {}
+    state["cfg"] = {name: _without_folders(sections[name]) for name in ("model", "task") if name in sections}
     write_checkpoint(_without_optimizer(state), out)
 
 
@@ -78,6 +83,15 @@ def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
 
 def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:
     return {**state, "last_optimizer_state": None}
+
+
+def _without_folders(section: Any) -> Any:
+    """A config section with file names instead of absolute paths, which would lead nowhere on another machine."""
+    values = vars(section) if isinstance(section, Namespace) else section
+    return {
+        name: Path(value).name if isinstance(value, str) and os.path.isabs(value) else value
+        for name, value in values.items()
+    }
 
 
 def _add(total: dict[str, Tensor], weights: dict[str, Tensor], *, first: str | Path, path: str | Path) -> None:
