@@ -56,6 +56,14 @@ die() {
     exit 2
 }
 
+# numbers: every number of the block above as NAME=VALUE
+numbers() {
+    local name
+    for name in $(grep '^: ' "$ROOT/recipes/_common.sh" | grep -o '[A-Z][A-Z0-9_]*:=' | tr -d ':='); do
+        printf '%s=%s\n' "$name" "${!name}"
+    done
+}
+
 # begin: the virtual environment, and what this machine computes on. Sets DEVICE_FLAGS, TRAIN_FLAGS, GPU, USER_DIR,
 # TEXT_FLAGS.
 begin() {

@@ -92,7 +92,8 @@ translate_and_score() {
 
 [[ -n "${NO_SETUP:-}" ]] || bash scripts/setup.sh
 begin
-stages_begin "minutes=$MINUTES" "seed=$SEED" "from_scratch=$FROM_SCRATCH" "bitext_lines=$BITEXT_LINES"
+# shellcheck disable=SC2046  # one word a number is what is wanted
+stages_begin "minutes=$MINUTES" "from_scratch=$FROM_SCRATCH" $(numbers)
 choose_bpe
 LM="$PRETRAINED/en-cloze.pt"
 if ((FROM_SCRATCH)); then

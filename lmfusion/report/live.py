@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import errno
 import os
 import signal
 import subprocess
@@ -97,6 +98,14 @@ def _follow(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: Li
             process.wait()
 
 
+def describe_os_error(error: OSError, args: argparse.Namespace) -> str:
+    """Say what the system refused, and what to do."""
+    if error.filename == args.command[0]:
+        return f"{args.command[0]}: no such command. Install it and lmfusion by: bash scripts/setup.sh"
+    mend = "Free some space, then run the same command again." if error.errno == errno.ENOSPC else ""
+    return f"{error.filename or args.run}: {error.strerror}. {mend} Finished steps are kept."
+
+
 def die_with_parent() -> Callable[[], None] | None:
     """What a child calls first, so that the kernel ends it when its parent dies; None where there is no such thing."""
     if not sys.platform.startswith("linux"):
@@ -157,6 +166,9 @@ def main() -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"error: {describe_os_error(error, args)}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\n  interrupted; run the same command again to go on", file=sys.stderr)
         return 130

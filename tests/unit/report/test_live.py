@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -87,18 +88,38 @@ def test_the_command_ends_when_its_parent_is_killed_and_the_step_goes_on(tmp_pat
     wait_for(marker.exists)
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
-    time.sleep(0.5)
-    marker.unlink()
-    time.sleep(0.5)
-    assert not marker.exists()
+
+    def gone() -> bool:
+        marker.unlink(missing_ok=True)
+        time.sleep(1)
+        return not marker.exists()
+
+    wait_for(gone)
     assert RunFolder(tmp_path / "run").record["state"] == "started"
 
 
-def wait_for(condition, seconds: float = 60) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 200) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it took too long"
         time.sleep(0.05)
+
+
+def test_a_command_that_is_not_installed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [str(tmp_path), "train", "--label", "toy", "--updates", "9", "--", "no-such-command"]
+    monkeypatch.setattr(sys, "argv", ["live", *words])
+    monkeypatch.setattr(live, "end_with_parent", lambda: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    assert live.main() == 1
+    assert "error: no-such-command: no such command. Install it" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_named() -> None:
+    args = live.parse_args(["runs/x", "train", "--label", "toy", "--updates", "9", "--", "command"])
+    error = OSError(28, "No space left on device")
+    assert live.describe_os_error(error, args).startswith("runs/x: No space left on device. Free some space")
 
 
 def test_a_command_must_follow_the_dashes(capsys: pytest.CaptureFixture[str]) -> None:
