@@ -171,11 +171,13 @@ src_elmo_shdemb() {
 }
 
 # generate NAME: translate the test set with the best checkpoint, into $OUT/NAME/generate.log
+# (fairseq's default batch multiple of 8 can lose the last sentence of a data set without a word)
 generate() {
     local name="$1"
     live "$OUT/$name" generate --label "$name" --sentences "$(wc -l <"$TEST_REFERENCE")" --data "$BITEXT" -- \
         fairseq-generate "$BITEXT" -s "$SRC" -t "$TGT" --path "$OUT/$name/checkpoints/checkpoint_best.pt" \
         --gen-subset test --beam "$BEAM" --batch-size "$GENERATE_SENTENCES" --num-workers 0 \
+        --required-batch-size-multiple 1 \
         "${TEXT_FLAGS[@]}" --sentencepiece-model "$OUT/data/spm.model" \
         --user-dir "$USER_DIR" "${DEVICE_FLAGS[@]}"
 }
