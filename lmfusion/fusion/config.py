@@ -130,6 +130,11 @@ def check_combination(cfg: Any) -> None:
             "side with a language model has no embeddings of its own to tie: leave it out, or use "
             "--share-decoder-input-output-embed (SHDEMB) with a source LM."
         )
+    if cfg.merge_src_tgt_embed and (cfg.src_fusion != NONE or cfg.tgt_fusion != NONE):
+        raise UserError(
+            "--merge-src-tgt-embed makes one dictionary of both sides, and a language model needs its own: "
+            "leave it out."
+        )
     if cfg.share_decoder_input_output_embed and cfg.tgt_fusion != NONE:
         raise UserError(
             "--share-decoder-input-output-embed (SHDEMB) ties the decoder's input and output "

@@ -38,9 +38,9 @@ class TargetEmbedding(nn.Module):
         assert isinstance(lm, PretrainedLM)
         return lm
 
-    def announce(self, prefix: Tensor, incremental_state: IncrementalState) -> None:
-        """The next look-up is of the last token of this prefix (B x T)."""
-        self._prefix = (prefix, incremental_state)
+    def announce(self, prefix: Tensor, incremental_state: IncrementalState | None) -> None:
+        """The next look-up is of the last token of this prefix (B x T), or of all of it without a decoding state."""
+        self._prefix = None if incremental_state is None else (prefix, incremental_state)
 
     def forward(self, tokens: Tensor) -> Tensor:
         """B x T -> B x T x C; after :meth:`announce` B x 1 -> B x 1 x C."""
@@ -67,8 +67,7 @@ class LMFusionDecoder(TransformerDecoderBase):
         **kwargs: Any,
     ) -> Any:
         """As in fairseq; the LM keeps its keys and values in ``incremental_state``."""
-        if incremental_state is not None:
-            self.embed_tokens.announce(prev_output_tokens, incremental_state)
+        self.embed_tokens.announce(prev_output_tokens, incremental_state)
         return super().extract_features_scriptable(
             prev_output_tokens, encoder_out, incremental_state, *args, **kwargs
         )

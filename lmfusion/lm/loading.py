@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 import struct
 from argparse import Namespace
 from pathlib import Path
@@ -69,17 +70,18 @@ def _first_line(error: BaseException) -> str:
 
 
 def _refusal(path: Path, error: BaseException) -> str:
-    """What to say of a file whose pickle asks for more than weights and plain values."""
-    text = str(error)
-    marker = "Unsupported global: GLOBAL "
-    if marker in text:
-        name = text.split(marker, 1)[1].split()[0]
+    """What to say of a file whose pickle asks for more than weights and plain values.
+
+    torch's own words are left out: they advise to switch the protection off.
+    """
+    asked = re.search(r"(?:GLOBAL|global) [`'\"]?([A-Za-z_][\w.]*)|[Tt]rying to load unsupported \w+ (\S+)", str(error))
+    if asked:
         return (
-            f"{path} was not loaded: it asks to run {name}, which is not among the plain values "
-            f"and weights a checkpoint consists of. Nothing of it was executed. If you trust its "
-            f"author, have them save weights and configuration only."
+            f"{path} was not loaded: it asks to run {asked[1] or asked[2]}, which is not among the plain values and "
+            f"weights a checkpoint consists of. Nothing of it was executed. If you trust its author, have them save "
+            f"weights and configuration only."
         )
-    return f"{path} is not a checkpoint, or is damaged ({_first_line(error)}): nothing was loaded."
+    return f"{path} is not a checkpoint, or is damaged: nothing was loaded. Give the path of a whole checkpoint file."
 
 
 def model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
