@@ -115,6 +115,7 @@ use_prepared() {
 }
 
 # How every training run logs, validates and saves: flags EVERY FOLDER
+# (training and validation leave out the last 1 to 7 sentences where their number is no multiple of 8: see generate)
 bookkeeping() {
     local every="$1" folder="$2"
     BOOKKEEPING=(--save-dir "$folder/checkpoints" --log-format json --log-interval 10 --seed "$SEED"
@@ -171,7 +172,7 @@ src_elmo_shdemb() {
 }
 
 # generate NAME: translate the test set with the best checkpoint, into $OUT/NAME/generate.log
-# (fairseq's default batch multiple of 8 can lose the last sentence of a data set without a word)
+# (fairseq leaves out what is over the last multiple of 8 sentences of a data set, without a word, unless told to keep it)
 generate() {
     local name="$1"
     live "$OUT/$name" generate --label "$name" --sentences "$(wc -l <"$TEST_REFERENCE")" --data "$BITEXT" -- \

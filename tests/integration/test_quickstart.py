@@ -85,7 +85,7 @@ def assert_reported(out: Path, shown: str) -> None:
     for name in ("baseline", "src_elmo_shdemb"):
         score = json.loads((out / name / "scores.json").read_text())["test"]
         assert "tok:13a" in score["signature"]
-        assert len((out / name / "test.hyp").read_text().splitlines()) == 24
+        assert len((out / name / "test.hyp").read_text().splitlines()) == 25
     report = (out / "report.txt").read_text(encoding="utf-8")
     assert report in shown
     for expected in (
