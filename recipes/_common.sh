@@ -89,7 +89,7 @@ begin() {
 
 # live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/report/live.py
 live() {
-    LOGLEVEL=WARNING python -m lmfusion.report.live "$@"
+    python -m lmfusion.report.live "$@"
 }
 
 # prepare CORPUS [FLAGS...]: text to ids, into $OUT/data; a given BPE by --spm and --dict, else one is learned.
@@ -189,5 +189,5 @@ score() {
     for name in "$@"; do
         folders+=("$OUT/$name")
     done
-    LOGLEVEL=WARNING python -m lmfusion.report.hypotheses "${folders[@]}" --reference "$TEST_REFERENCE"
+    python -m lmfusion.report.hypotheses "${folders[@]}" --reference "$TEST_REFERENCE"
 }

@@ -110,7 +110,7 @@ src_elmo_shdemb "$LM"
 stage 5 train_seq2seq src_elmo_shdemb "${SRC_ELMO_SHDEMB[@]}"
 stage 6 translate_and_score
 
-LOGLEVEL=WARNING python -m lmfusion.report.compare baseline="$OUT/baseline" SRC-ELMO+SHDEMB="$OUT/src_elmo_shdemb" \
+python -m lmfusion.report.compare baseline="$OUT/baseline" SRC-ELMO+SHDEMB="$OUT/src_elmo_shdemb" \
     --source "$TEST_SOURCE" --reference "$TEST_REFERENCE" --save "$OUT/report.txt" \
     --stage "preparing the corpus=$(stage_seconds 1)" --lm "cloze LM of stage 2=$OUT/lm.en"
 echo "All of it: $OUT (this report: $OUT/report.txt)"

@@ -6,6 +6,7 @@ python -m lmfusion.report.compare baseline=RUN_A SRC-ELMO=RUN_B --source test.en
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -111,6 +112,7 @@ def parse_args() -> argparse.Namespace:
 def main() -> int:
     """The command line."""
     args = parse_args()
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the bootstrap
     try:
         for name, run in args.runs:
             if "test" not in run.scores:
