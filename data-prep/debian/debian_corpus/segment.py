@@ -10,13 +10,14 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from .text import tidy
+from .text import UNSPACED, tidy
 
 Kind = Literal["text", "item"]
 
 _BULLET = re.compile(r"^(\s*)(?:[-*+•·–‣]{1,2}|\(?\d{1,2}[.)]|\(?[a-z]\))\s+(?=\S)")
 _LETTER_BULLET = re.compile(r"^(\s+)o\s+(?=\S)")  # "o" is a bullet only where the line is indented
 _RULER = re.compile(r"^[\s=~_*+#.-]+$")
+_UNSPACED_CHAR = re.compile(f"[{UNSPACED}]")
 # A line broken behind a hyphen is one word ("Linux-" + "Kernel"), unless the hyphen stands for a left-out part.
 _SUSPENDED = re.compile(r"^(?:and|or|und|oder|bzw\.|sowie|et|ou|y|o|e|en|of)\b")
 
@@ -94,8 +95,9 @@ def _join(lines: list[str]) -> str:
     """Undo line wrapping."""
     text = ""
     for line in lines:
-        glue = "" if re.search(r"[^\W\d_]-$", text) and not _SUSPENDED.match(line) else " "
-        text += (glue if text else "") + line
+        hyphenated = re.search(r"[^\W\d_]-$", text) and not _SUSPENDED.match(line)
+        unspaced = _UNSPACED_CHAR.match(text[-1:]) and _UNSPACED_CHAR.match(line)
+        text += ("" if not text or hyphenated or unspaced else " ") + line
     return text
 
 

@@ -6,9 +6,9 @@ import re
 import unicodedata
 
 # Scripts written without spaces: every character counts as a word, else a whole clause would be one.
-_UNSPACED = "\u0e00-\u0e7f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W\d_{_UNSPACED}]+|\d+")
-_UNSPACED_CHAR = re.compile(rf"([{_UNSPACED}])")
+UNSPACED = "\u0e00-\u0e7f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W\d_{UNSPACED}]+|\d+")
+_UNSPACED_CHAR = re.compile(rf"([{UNSPACED}])")
 # Soft hyphens, zero-width characters, byte-order marks, bidi controls: invisible, and each splits a type in two.
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _CONTROL = re.compile("[\u0000-\u0008\u000e-\u001f\u007f-\u009f\ufffd]")

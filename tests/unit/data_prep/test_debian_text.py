@@ -141,6 +141,11 @@ def test_wrapped_words_are_joined_at_their_hyphen_unless_a_part_was_left_out() -
     assert blocks == [[segment.Block("text", "Dieses Linux-Programm enthält Software- und Hardware-Listen.")]]
 
 
+def test_scripts_without_spaces_are_joined_without_one() -> None:
+    (block,) = segment.paragraphs(["STEALTH モニ", "タには電子メールの", "XSUB を使う"])[0]
+    assert block.text == "STEALTH モニタには電子メールの XSUB を使う"
+
+
 def test_tables_and_rulers_are_no_text() -> None:
     lines = ["It has these modes:", "====", "    -x   0xFF", "    -y   0xEE", ".", "Then it ends."]
     texts = [block.text for blocks in segment.paragraphs(lines) for block in blocks]
