@@ -169,7 +169,8 @@ def _check_side(cfg: Any, side: str) -> None:
         needed = f"{ELMO} or {FINETUNE}"
         misplaced += [("representation_dropout", needed), ("embed_scale", needed)]
     for name, needed in misplaced:
-        if getattr(cfg, f"{side}_{name}"):
+        value = getattr(cfg, f"{side}_{name}")
+        if value is not None and value is not False:  # a zero was given on purpose, too
             raise UserError(
                 f"--{side}-{name.replace('_', '-')} would be ignored with --{side}-fusion "
                 f"{fusion}: it belongs to --{side}-fusion {needed}."
