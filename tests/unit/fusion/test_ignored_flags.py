@@ -11,7 +11,7 @@ from lmfusion.fusion.model import TransformerLMFusion
 
 @pytest.mark.parametrize("name", ["src_lm_dropout", "src_lm_attention_dropout", "src_lm_relu_dropout"])
 def test_zero_is_a_value_too(make_cell: Any, name: str) -> None:
-    """--src-lm-dropout 0 with elmo; config.py `if getattr(...)` takes 0.0 for unset."""
+    """--src-lm-dropout 0 with elmo."""
     with pytest.raises(UserError, match="would be ignored"):
         check_combination(make_cell("elmo", "none", **{name: 0.0}))
 
