@@ -27,8 +27,19 @@ def start(out: Path, **settings: str) -> subprocess.Popen[str]:
     command = ["bash", "-c", SCRIPT.format(recipes=RECIPES)]
     environment = {**os.environ, "OUT": str(out), **settings}
     return subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=listen_to_interrupts,
     )
+
+
+def listen_to_interrupts() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and hands that down; a person's shell does not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run(out: Path, **settings: str) -> tuple[int, str, str]:
