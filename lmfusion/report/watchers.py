@@ -65,8 +65,8 @@ class TrainingWatcher(Watcher):
             pace = (now - first_time) / (progress.updates - first_update)
             left = f"  {clock(pace * (self._updates - progress.updates))} left"
         return (
-            f"  {self._label}: update {progress.updates:,}/{self._updates:,}  loss {progress.loss:.2f}  "
-            f"perplexity {progress.perplexity:.1f}  {progress.words_per_second:,.0f} tokens/s{left}"
+            f"  {self._label}: {progress.updates:,}/{self._updates:,}  loss {progress.loss:.2f}  "
+            f"ppl {progress.perplexity:.1f}  {progress.words_per_second:,.0f} tok/s{left}"
         )
 
     def result(self, log: Path) -> dict[str, Any]:
