@@ -86,7 +86,7 @@ def test_interruption_is_said_without_a_traceback(
     def interrupted(args: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "user_dir", interrupted)
+    monkeypatch.setattr(cli.user_dir, "run", interrupted)
     assert cli.main(["user-dir"]) == 130
     assert capsys.readouterr().err == "lmfusion: interrupted\n"
 

@@ -25,6 +25,7 @@ LAYERS = [
     ["lmfusion.checkpoints", "lmfusion.hub", "lmfusion.inspection", "lmfusion.scoring", "lmfusion.convert"],
     ["lmfusion"],  # the public API
     ["lmfusion.report"],
+    ["lmfusion.commands"],
     ["lmfusion.cli"],
 ]
 RANK = {prefix: rank for rank, prefixes in enumerate(LAYERS) for prefix in prefixes}

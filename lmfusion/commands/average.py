@@ -1,0 +1,23 @@
+"""``lmfusion average``: one checkpoint out of several."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add(commands: Any) -> None:
+    """The command's flags."""
+    text = "average the weights of several checkpoints of one model"
+    parser = commands.add_parser("average", help=text, description=text)
+    parser.add_argument("checkpoints", metavar="CKPT", nargs="+", help="two checkpoints or more")
+    parser.add_argument("--out", metavar="FILE", required=True, help="checkpoint to write")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """``lmfusion average CKPT… --out FILE``"""
+    from lmfusion import checkpoints
+
+    checkpoints.average(args.checkpoints, args.out)
+    print(f"wrote {args.out}, the average of {len(args.checkpoints)} checkpoints")

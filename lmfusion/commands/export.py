@@ -1,0 +1,25 @@
+"""``lmfusion export``: a checkpoint for passing on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+
+def add(commands: Any) -> None:
+    """The command's flags."""
+    text = "write a checkpoint without its optimizer, for passing on"
+    parser = commands.add_parser("export", help=text, description=text)
+    parser.add_argument("checkpoint", metavar="CKPT", help="checkpoint file of any fairseq model")
+    parser.add_argument("--out", metavar="FILE", required=True, help="checkpoint to write")
+    parser.add_argument("--half", action="store_true", help="in half precision: half the size")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """``lmfusion export CKPT --out FILE [--half]``"""
+    from lmfusion import checkpoints
+
+    checkpoints.export(args.checkpoint, args.out, half=args.half)
+    print(f"wrote {args.out}, {os.path.getsize(args.out) / 1e6:.1f} MB")

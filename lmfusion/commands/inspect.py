@@ -1,0 +1,53 @@
+"""``lmfusion inspect``: what is in a checkpoint."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lmfusion.inspection import Inspection
+
+
+def add(commands: Any) -> None:
+    """The command's flags."""
+    text = "describe a checkpoint: kind, architecture, parameters, language models inside, mixing weights"
+    parser = commands.add_parser("inspect", help=text, description=text)
+    parser.add_argument("checkpoint", metavar="CKPT", help="checkpoint file of any fairseq model")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """``lmfusion inspect CKPT [--json]``"""
+    from rich.console import Console
+
+    from lmfusion.inspection import inspect_checkpoint
+
+    found = inspect_checkpoint(args.checkpoint)
+    if args.json:
+        print(json.dumps(found.to_dict(), indent=2))
+    else:
+        _show(found, Console(highlight=False, soft_wrap=True))
+
+
+def _show(found: Inspection, console: Console) -> None:
+    console.print(f"[bold]{found.kind}[/bold], architecture {found.architecture}")
+    updates = "" if found.updates is None else f", after {found.updates:,} updates"
+    console.print(f"{found.path}{updates}", markup=False)
+    console.print(f"parameters   {found.total:>13,}")
+    console.print(f"  trainable  {found.trainable:>13,}")
+    console.print(f"  frozen     {found.frozen:>13,}")
+    for lm in found.language_models:
+        state = "frozen" if lm.frozen else "trained"
+        console.print(f"{lm.side} side: {lm.kind}, {lm.fusion}, {lm.parameters:,} parameters, {state}")
+        if lm.dictionary_hash:
+            console.print(f"  dictionary {lm.dictionary_hash[:16]}…, LM as pretrained {str(lm.fingerprint)[:16]}…")
+    for mix in found.mixes:
+        console.print(f"{mix.side} side mixes its layers, gamma {mix.gamma:.3f}")
+        largest = max(mix.shares.values())
+        for name, share in mix.shares.items():
+            console.print(f"  {name:<10} {share:6.1%} [cyan]{'█' * max(1, round(40 * share / largest))}[/cyan]")
