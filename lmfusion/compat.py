@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import argparse
 import collections
+import logging
 import sys
 import types
 import typing
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Callable
 
-import fairseq.distributed.utils as distributed_utils
-import numpy as np
-import torch
-from omegaconf import DictConfig, ListConfig, base, nodes
+# Every fairseq command would say that a package for speech is missing, which says nothing to our users.
+logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
 
-from lmfusion.errors import UserError
+import fairseq.distributed.utils as distributed_utils  # noqa: E402
+import numpy as np  # noqa: E402
+import torch  # noqa: E402
+from fairseq.data import data_utils  # noqa: E402
+from omegaconf import DictConfig, ListConfig, base, nodes  # noqa: E402
+
+from lmfusion.errors import UserError  # noqa: E402
 
 
 def _safe_globals() -> list[Any]:
@@ -58,6 +64,29 @@ def _restore_numpy_names() -> None:
     np.percentile = percentile
 
 
+def _batch_every_sentence() -> None:
+    """fairseq's ``--required-batch-size-multiple`` (8 by default) drops the last sentences of a data set.
+
+    Its help says that batches have a size below the multiple or divisible by it; what it does is to leave out the
+    last batch, without a word: fewer translations than sources, a loss over a part of the validation set.
+    """
+    original: Callable[..., Any] = data_utils.batch_by_size
+    if getattr(original, "batches_everything", False):
+        return
+
+    def batch_by_size(indices: Iterable[int], *args: Any, **kwargs: Any) -> Any:
+        """fairseq's, with the batch it leaves out."""
+        wanted = indices if isinstance(indices, np.ndarray) else np.fromiter(indices, dtype=np.int64, count=-1)
+        batches = original(wanted, *args, **kwargs)
+        done = sum(len(batch) for batch in batches)
+        if kwargs.get("fixed_shapes") is None and done < len(wanted):  # batches keep the order of the indices
+            batches = [*batches, wanted[done:]]
+        return batches
+
+    batch_by_size.batches_everything = True  # type: ignore[attr-defined]
+    data_utils.batch_by_size = batch_by_size
+
+
 def _print_user_errors_plainly() -> None:
     """A mistake of the user's ends a fairseq command in one line instead of a traceback."""
     previous = sys.excepthook
@@ -77,5 +106,6 @@ def _print_user_errors_plainly() -> None:
 def prepare_fairseq() -> None:
     """Apply all of the above; safe to call again."""
     _restore_numpy_names()
+    _batch_every_sentence()
     torch.serialization.add_safe_globals(_safe_globals())
     _print_user_errors_plainly()

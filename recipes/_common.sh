@@ -115,7 +115,6 @@ use_prepared() {
 }
 
 # How every training run logs, validates and saves: flags EVERY FOLDER
-# (training and validation leave out the last 1 to 7 sentences where their number is no multiple of 8: see generate)
 bookkeeping() {
     local every="$1" folder="$2"
     BOOKKEEPING=(--save-dir "$folder/checkpoints" --log-format json --log-interval 10 --seed "$SEED"
@@ -172,13 +171,11 @@ src_elmo_shdemb() {
 }
 
 # generate NAME: translate the test set with the best checkpoint, into $OUT/NAME/generate.log
-# (fairseq leaves out what is over the last multiple of 8 sentences of a data set, without a word, unless told to keep it)
 generate() {
     local name="$1"
     live "$OUT/$name" generate --label "$name" --sentences "$(wc -l <"$TEST_REFERENCE")" --data "$BITEXT" -- \
         fairseq-generate "$BITEXT" -s "$SRC" -t "$TGT" --path "$OUT/$name/checkpoints/checkpoint_best.pt" \
         --gen-subset test --beam "$BEAM" --batch-size "$GENERATE_SENTENCES" --num-workers 0 \
-        --required-batch-size-multiple 1 \
         "${TEXT_FLAGS[@]}" --sentencepiece-model "$OUT/data/spm.model" \
         --user-dir "$USER_DIR" "${DEVICE_FLAGS[@]}"
 }

@@ -16,7 +16,7 @@ import pytest
 
 import lmfusion
 
-USER = ("--user-dir", lmfusion.USER_DIR, "--cpu", "--required-batch-size-multiple", 1)
+USER = ("--user-dir", lmfusion.USER_DIR, "--cpu")
 ADAM = ("--optimizer", "adam", "--lr", "0.01", "--num-workers", "0", "--seed", "1", "--log-format", "json")
 LM_TASK = ("--task", "language_modeling", "--sample-break-mode", "eos", "--tokens-per-sample", "256")
 LM_SIZE = ("--decoder-embed-dim", 16, "--decoder-ffn-embed-dim", 16, "--decoder-layers", 2)

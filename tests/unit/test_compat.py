@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fairseq.data import data_utils
 from fairseq.distributed.utils import _TensorPlaceholder
 from omegaconf import OmegaConf
 
@@ -29,6 +31,33 @@ def test_percentile_understands_its_former_keyword() -> None:
     assert old(values, 50, interpolation="lower") == np.percentile(values, 50, method="lower") == 2
     assert old(values, 50, interpolation="higher") == 3
     assert np.percentile(values, 50) == 2.5
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 15, 16, 29])
+@pytest.mark.parametrize("multiple", [1, 8])
+@pytest.mark.parametrize("limits", [{"max_sentences": 8}, {"max_tokens": 40}, {"max_tokens": 21, "max_sentences": 3}])
+def test_every_sentence_is_in_a_batch(count: int, multiple: int, limits: dict[str, int]) -> None:
+    """Also the last ones, where fairseq's default asks for batches of a multiple of 8."""
+    lengths = np.array([3 + index % 4 for index in range(count)])
+    order = np.argsort(lengths, kind="stable")
+    for vector in (lengths, None):
+        batches = data_utils.batch_by_size(
+            order, lambda index: lengths[index], vector, required_batch_size_multiple=multiple, **limits
+        )
+        assert [int(index) for batch in batches for index in batch] == order.tolist()
+        for batch in batches:
+            assert len(batch) <= limits.get("max_sentences", count)
+            assert len(batch) * max(lengths[batch]) <= limits.get("max_tokens", count * 6)
+
+
+def test_importing_does_not_advertise_a_speech_package() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import logging; logging.basicConfig(level=logging.INFO); import lmfusion"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "tensorboardX" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
