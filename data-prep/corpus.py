@@ -1,9 +1,10 @@
-"""A corpus folder: parallel text and monolingual text of a language pair, checked and unpacked.
+"""A corpus folder: parallel text and monolingual text, checked and unpacked.
 
     train.en train.de valid.* test.*     parallel, line by line
     mono.train.en mono.valid.en …        one sentence a line
 
-Each file may be compressed (.xz, .gz).
+Each file may be compressed (.xz, .gz). A folder may hold other parallel text beside it, under names with a prefix:
+synopsis.train.description synopsis.train.synopsis ….
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ class Corpus:
     target_lang: str
     lm_langs: tuple[str, ...]
     mono_langs_for_bpe: tuple[str, ...]
+    prefix: str = ""
+    """Of the parallel files' names in the folder; everything made of them is named without it."""
+    text_lang: str | None = None
+    """The language of both sides, where these are not named by languages."""
 
     def bitext_names(self) -> list[str]:
         """Names of the parallel files."""
@@ -51,14 +56,24 @@ class Corpus:
         Raises:
             DataError: there is none.
         """
-        candidates = [self.folder / (name + suffix) for suffix in SUFFIXES]
+        file = self.file_name(name)
+        candidates = [self.folder / (file + suffix) for suffix in SUFFIXES]
         for path in candidates:
             if path.is_file():
                 return path
         raise textio.DataError(
-            f"{self.folder / name}: no such file (looked for {name}, {name}.xz, {name}.gz). The "
-            f"corpus folder needs {', '.join(self.names())}."
+            f"{self.folder / file}: no such file (looked for {file}, {file}.xz, {file}.gz). The "
+            f"corpus folder needs {', '.join(map(self.file_name, self.names()))}."
         )
+
+    def file_name(self, name: str) -> str:
+        """What the file `name` is called in the folder."""
+        return f"{self.prefix}.{name}" if self.prefix and name in self.bitext_names() else name
+
+    def language(self, name: str) -> str:
+        """The language of the text in the file `name`."""
+        last = name.rsplit(".", 1)[1]
+        return self.text_lang or last if name in self.bitext_names() else last
 
     def hashes(self) -> dict[str, str]:
         """SHA-256 of every file wanted, as it lies in the folder.

@@ -9,7 +9,9 @@ OUT/lm.en/ OUT/lm.de/          for fairseq-train --task language_modeling
 OUT/text/                      clean raw text: the references to score against
 OUT/prepare.json               settings, hashes of the input, counts
 
-Subsets of a bitext are nested, and share everything else in OUT.
+Subsets of a bitext are nested, and share everything else in OUT. Pairs of two kinds of text in one language:
+
+    python data-prep/prepare.py data-prep/debian/en-de -s description -t synopsis --pairs synopsis --text-lang en …
 """
 
 from __future__ import annotations
@@ -34,10 +36,15 @@ class Preparation:
     """One output folder and the steps that fill it."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        pair = (args.source_lang, args.target_lang)
         self.args = args
         self.out: Path = args.out
-        self.corpus = corpora.Corpus(args.corpus, *pair, tuple(args.lm_langs), () if args.spm else pair)
+        self.corpus = corpora.Corpus(
+            *(args.corpus, args.source_lang, args.target_lang),
+            lm_langs=tuple(args.lm_langs),
+            mono_langs_for_bpe=() if args.spm else text_langs(args),
+            prefix=args.pairs,
+            text_lang=args.text_lang,
+        )
         self.spm = self.out / "spm.model"
         self.dictionary = self.out / "dict.txt"
         self.counts: dict[str, Any] = {}
@@ -85,6 +92,7 @@ class Preparation:
         return {
             "source_lang": self.args.source_lang,
             "target_lang": self.args.target_lang,
+            "text_lang": self.args.text_lang,
             "tokenizer": tokenize_text.tokenizer_flags(),
             "bpe": bpe,
             "max_length": self.args.max_length,
@@ -99,7 +107,7 @@ class Preparation:
     def tokenize(self, target: Path) -> None:
         """Moses tokens of one file."""
         source = self.out / "text" / target.name
-        tokenize_text.tokenize_file(source, target, target.suffix[1:], self.args.workers)
+        tokenize_text.tokenize_file(source, target, self.corpus.language(target.name), self.args.workers)
 
     def make_bpe(self, target: Path) -> str:
         """The joint BPE and its dictionary: given, or learned on the monolingual text."""
@@ -187,6 +195,11 @@ class Preparation:
         return f"train {kept}; at most {worst}% unknown symbols"
 
 
+def text_langs(args: argparse.Namespace) -> tuple[str, ...]:
+    """The languages of the two sides, each once."""
+    return (args.text_lang,) if args.text_lang else (args.source_lang, args.target_lang)
+
+
 def copy_file(source: Path, target: Path) -> None:
     """Copy a file; it gets its name when it is complete.
 
@@ -210,12 +223,14 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("-s", "--source-lang", required=True)
     parser.add_argument("-t", "--target-lang", required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder to fill")
+    parser.add_argument("--pairs", default="", metavar="PREFIX", help="parallel files are called PREFIX.train.…")
+    parser.add_argument("--text-lang", help="language of both sides, where -s and -t are no languages")
     parser.add_argument("--bitext-lines", type=int, help="first N pairs of train (default: all)")
     parser.add_argument("--bpe-size", type=int, help="learn a BPE with so many symbols")
     parser.add_argument("--seed", type=int, default=1, help="for learning the BPE (default: 1)")
     parser.add_argument("--spm", type=Path, help="use this sentencepiece model instead")
     parser.add_argument("--dict", type=Path, help="the fairseq dictionary written with --spm")
-    parser.add_argument("--lm-langs", nargs="*", help="LM data for these (default: both)")
+    parser.add_argument("--lm-langs", nargs="*", help="LM data for these (default: those of both sides)")
     parser.add_argument("--max-length", type=int, default=250, help="symbols (default: 250)")
     parser.add_argument("--max-ratio", type=float, default=1.5, help="0: any (default: 1.5)")
     parser.add_argument("--workers", type=int, help="processes (default: all cores)")
@@ -227,7 +242,7 @@ def parse_args() -> argparse.Namespace:
     if args.bitext_lines is not None and args.bitext_lines < 1:
         raise textio.DataError(f"--bitext-lines {args.bitext_lines}: give a number above 0")
     if args.lm_langs is None:
-        args.lm_langs = [args.source_lang, args.target_lang]
+        args.lm_langs = list(text_langs(args))
     return args
 
 
