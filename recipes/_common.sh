@@ -48,6 +48,9 @@ set -euo pipefail
 : "${BEAM:=5}" "${GENERATE_SENTENCES:=64}"
 # ======================================================================================================================
 
+# What a recipe may set after sourcing this: further flags of training and generation, of generation only, the score.
+TASK_FLAGS=() GENERATE_FLAGS=() METRIC=bleu
+
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 
 # die MESSAGE: one line that says what happened and what to do, then exit status 2.
@@ -56,12 +59,13 @@ die() {
     exit 2
 }
 
-# numbers: every number of the block above as NAME=VALUE
+# numbers [FILE...]: every number of the block above, and of such blocks in further files, as NAME=VALUE
 numbers() {
     local name
-    for name in $(grep '^: ' "$ROOT/recipes/_common.sh" | grep -o '[A-Z][A-Z0-9_]*:=' | tr -d ':='); do
-        printf '%s=%s\n' "$name" "${!name}"
-    done
+    grep -h '^: ' "$ROOT/recipes/_common.sh" "$@" | grep -o '[A-Z][A-Z0-9_]*:=' | tr -d ':=' | awk '!seen[$0]++' |
+        while read -r name; do
+            printf '%s=%s\n' "$name" "${!name}"
+        done
 }
 
 # begin: the virtual environment, and what this machine computes on. Sets DEVICE_FLAGS, TRAIN_FLAGS, GPU, USER_DIR,
@@ -160,14 +164,21 @@ train_seq2seq() {
         --optimizer adam --adam-betas '(0.9, 0.98)' --adam-eps 1e-8 --clip-norm 1.0 \
         --lr "$S2S_LR" --lr-scheduler polynomial_decay --warmup-updates "$S2S_WARMUP" --end-learning-rate 1e-5 \
         --total-num-update "$S2S_UPDATES" --max-update "$S2S_UPDATES" --max-tokens "$S2S_TOKENS" \
-        "${TEXT_FLAGS[@]}" --sentencepiece-model "$OUT/data/spm.model" "${BOOKKEEPING[@]}" "$@"
+        "${TEXT_FLAGS[@]}" --sentencepiece-model "$OUT/data/spm.model" "${BOOKKEEPING[@]}" \
+        ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} "$@"
+}
+
+# elmo SIDE LM: sets FUSION to the flags of a model whose SIDE (src, tgt) reads a mix of the frozen LM's layers.
+elmo() {
+    FUSION=(--arch "$1_elmo_tiny" --"$1"-lm "$2" --"$1"-elmo-dropout "$ELMO_DROPOUT" --"$1"-elmo-affine
+        --"$1"-embed-scale "$ELMO_SCALE")
 }
 
 # src_elmo_shdemb LM: sets SRC_ELMO_SHDEMB to the flags of SRC-ELMO + SHDEMB with this cloze LM.
 src_elmo_shdemb() {
+    elmo src "$1"
     # shellcheck disable=SC2034  # recipes use it
-    SRC_ELMO_SHDEMB=(--arch src_elmo_tiny --src-lm "$1" --src-elmo-dropout "$ELMO_DROPOUT" --src-elmo-affine
-        --src-embed-scale "$ELMO_SCALE" --share-decoder-input-output-embed)
+    SRC_ELMO_SHDEMB=("${FUSION[@]}" --share-decoder-input-output-embed)
 }
 
 # generate NAME: translate the test set with the best checkpoint, into $OUT/NAME/generate.log
@@ -177,14 +188,18 @@ generate() {
         fairseq-generate "$BITEXT" -s "$SRC" -t "$TGT" --path "$OUT/$name/checkpoints/checkpoint_best.pt" \
         --gen-subset test --beam "$BEAM" --batch-size "$GENERATE_SENTENCES" --num-workers 0 \
         "${TEXT_FLAGS[@]}" --sentencepiece-model "$OUT/data/spm.model" \
-        --user-dir "$USER_DIR" "${DEVICE_FLAGS[@]}"
+        --user-dir "$USER_DIR" "${DEVICE_FLAGS[@]}" \
+        ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} ${GENERATE_FLAGS[@]+"${GENERATE_FLAGS[@]}"}
 }
 
-# score NAME...: detokenized hypotheses and sacreBLEU into $OUT/NAME/{test.hyp,scores.json}
+# score NAME...: detokenized hypotheses and their score into $OUT/NAME/{test.hyp,scores.json}
 score() {
-    local name folders=()
+    local name folders=() metric=()
+    if [[ "$METRIC" != bleu ]]; then
+        metric=(--metric "$METRIC")
+    fi
     for name in "$@"; do
         folders+=("$OUT/$name")
     done
-    python -m lmfusion.report.hypotheses "${folders[@]}" --reference "$TEST_REFERENCE"
+    python -m lmfusion.report.hypotheses "${folders[@]}" --reference "$TEST_REFERENCE" ${metric[@]+"${metric[@]}"}
 }
