@@ -1,6 +1,7 @@
 """fairseq-generate's output -> plain text in the order of the data set, and its score into the run folder.
 
     python -m lmfusion.report.hypotheses RUN --reference test.de
+    python -m lmfusion.report.hypotheses RUN --reference test.synopsis --metric rouge
 
 reads RUN/generate.log and writes RUN/test.hyp and RUN/scores.json.
 """
@@ -10,16 +11,31 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Union
 
 from lmfusion.errors import UserError
 from lmfusion.report import provenance
 from lmfusion.report.run_folder import RunFolder
-from lmfusion.scoring import bleu, generate_output
+from lmfusion.scoring import bleu, generate_output, rouge
 from lmfusion.scoring.text_files import read_lines
 
+BLEU, ROUGE = "bleu", "rouge"
+Score = Union[bleu.BleuScore, rouge.RougeScore]
 
-def score_run(run: RunFolder, reference: Path, step: str = "generate", data_set: str = "test") -> bleu.BleuScore:
+
+def score_run(
+    run: RunFolder,
+    reference: Path,
+    step: str = "generate",
+    data_set: str = "test",
+    metric: str = BLEU,
+    sentence_marker: str | None = None,
+) -> Score:
     """Write a run's hypotheses as text and their score to scores.json.
+
+    Args:
+        metric: "bleu" (with chrF) for translations, "rouge" for summaries.
+        sentence_marker: for ROUGE: what stands between the sentences of a line; None if a line is one sentence.
 
     Raises:
         UserError: hypotheses are missing, or files are.
@@ -28,7 +44,7 @@ def score_run(run: RunFolder, reference: Path, step: str = "generate", data_set:
     generated = generate_output.read(run.log(step))
     if generated.ids != list(range(len(references))):
         raise UserError(
-            f"{run.log(step)} has translations of {len(generated.ids):,} sentences, but {reference} has "
+            f"{run.log(step)} has hypotheses for {len(generated.ids):,} sentences, but {reference} has "
             f"{len(references):,} lines. Generate again from the data that were prepared together with it, without "
             f"leaving out long sentences."
         )
@@ -37,7 +53,11 @@ def score_run(run: RunFolder, reference: Path, step: str = "generate", data_set:
     partial = output.with_name(output.name + ".partial")
     partial.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")
     partial.replace(output)
-    score = bleu.score(hypotheses, references)
+    score: Score
+    if metric == ROUGE:
+        score = rouge.score(hypotheses, references, sentence_marker)
+    else:
+        score = bleu.score(hypotheses, references)
     run.add_score(
         data_set,
         {
@@ -49,16 +69,28 @@ def score_run(run: RunFolder, reference: Path, step: str = "generate", data_set:
     return score
 
 
+def _in_short(score: Score) -> str:
+    if isinstance(score, bleu.BleuScore):
+        return f"BLEU {score.bleu:.2f}"
+    return "ROUGE-1/2/L " + "/".join(f"{100 * score.means[metric].f1:.2f}" for metric in rouge.METRICS)
+
+
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m lmfusion.report.hypotheses", description=__doc__)
     parser.add_argument("runs", type=Path, nargs="+", help="run folders with a generate.log")
     parser.add_argument("--reference", type=Path, required=True, help="raw reference text")
+    parser.add_argument("--metric", choices=(BLEU, ROUGE), default=BLEU, help="%(default)s by default")
+    parser.add_argument("--sentence-marker", metavar="TEXT", help="for ROUGE: between the sentences of a line")
     args = parser.parse_args()
+    if args.sentence_marker is not None and args.metric != ROUGE:
+        parser.error("--sentence-marker goes with --metric rouge: BLEU does not look at sentences within a line")
     try:
         for path in args.runs:
-            score = score_run(RunFolder(path), args.reference)
-            print(f"  {path.name}: BLEU {score.bleu:.2f}  {score.signature}")
+            score = score_run(
+                RunFolder(path), args.reference, metric=args.metric, sentence_marker=args.sentence_marker
+            )
+            print(f"  {path.name}: {_in_short(score)}  {score.signature}")
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

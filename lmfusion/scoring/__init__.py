@@ -3,6 +3,6 @@
 Text in, numbers out: nothing here knows of models, so neither torch nor fairseq is used.
 """
 
-from lmfusion.scoring import bleu, generate_output
+from lmfusion.scoring import bleu, generate_output, rouge
 
-__all__ = ["bleu", "generate_output"]
+__all__ = ["bleu", "generate_output", "rouge"]
