@@ -14,8 +14,8 @@ STAGE_CURRENT=""
 STAGE_SPENT=0
 STAGE_EXPECTED=0
 
-# stages_begin SETTING...: check the settings (NAME=VALUE words) against those of earlier attempts.
-stages_begin() {
+# same_settings SETTING...: check the settings (NAME=VALUE words) against those $OUT was begun with, or keep them.
+same_settings() {
     mkdir -p "$OUT"
     local settings
     settings="$(printf '%s\n' "$@")"
@@ -23,11 +23,16 @@ stages_begin() {
         local change
         change="$(grep '^[<>]' "$OUT/settings.diff" | tr '\n' ' ')"
         rm -f "$OUT/settings.diff"
-        die "$OUT was begun with other settings ($change; '<' then, '>' now). Choose another --out, or delete it."
+        die "$OUT was begun with other settings ($change; '<' then, '>' now). Choose another ${OUT_OPTION:---out}, or delete it."
     fi
     rm -f "$OUT/settings.diff"
     printf '%s\n' "$settings" >"$OUT/settings.txt.partial"
     mv "$OUT/settings.txt.partial" "$OUT/settings.txt"
+}
+
+# stages_begin SETTING...: the same, and what `stage` needs.
+stages_begin() {
+    same_settings "$@"
     touch "$OUT/stages.tsv"
     trap stage_stopped EXIT
 }

@@ -93,7 +93,7 @@ translate_and_score() {
 
 [[ -n "${NO_SETUP:-}" ]] || bash scripts/setup.sh
 begin
-# shellcheck disable=SC2046  # one word a number is what is wanted
+# shellcheck disable=SC2046,SC2119  # one word a number is what is wanted
 stages_begin "minutes=$MINUTES" "from_scratch=$FROM_SCRATCH" $(numbers)
 choose_bpe
 LM="$PRETRAINED/en-cloze.pt"
