@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lmfusion import learning_rates
 from lmfusion.compat import prepare_fairseq
 
 prepare_fairseq()
+learning_rates.install()
 
 import lmfusion.fusion.architectures  # noqa: E402
 import lmfusion.lm.causal  # noqa: E402
-import lmfusion.lm.cloze  # noqa: E402,F401
+import lmfusion.lm.cloze  # noqa: E402
+import lmfusion.tokenizer  # noqa: E402,F401
 from lmfusion.errors import LMFusionError, UserError  # noqa: E402
 from lmfusion.hub import load_model  # noqa: E402
 from lmfusion.lm.interface import PretrainedLM  # noqa: E402

@@ -13,6 +13,7 @@ from lmfusion.errors import UserError
 from lmfusion.fusion.config import ELMO, FINETUNE
 from lmfusion.fusion.elmo import ElmoRepresentation
 from lmfusion.fusion.finetune import FinetunedRepresentation
+from lmfusion.learning_rates import LearningRate
 from lmfusion.lm.interface import PretrainedLM, state_fingerprint
 from lmfusion.lm.loading import build, describe, load_lm
 from lmfusion.lm.symbols import check_symbols
@@ -36,8 +37,17 @@ def elmo(lm: PretrainedLM, output_dim: int, cfg: Any, side: str) -> nn.Module:
 def finetune(lm: PretrainedLM, output_dim: int, cfg: Any, side: str) -> nn.Module:
     """The fine-tuning strategy with a side's flags."""
     return FinetunedRepresentation(
-        lm, output_dim, dropout=getattr(cfg, f"{side}_representation_dropout") or 0.0
+        lm,
+        output_dim,
+        dropout=getattr(cfg, f"{side}_representation_dropout") or 0.0,
+        frozen_layers=getattr(cfg, f"{side}_lm_freeze_layers") or 0,
+        rate=_learning_rate(cfg, side),
     )
+
+
+def _learning_rate(cfg: Any, side: str) -> LearningRate:
+    scale = getattr(cfg, f"{side}_lm_lr_scale")
+    return LearningRate(1.0 if scale is None else scale, getattr(cfg, f"{side}_lm_freeze_updates") or 0)
 
 
 STRATEGIES: dict[str, Callable[[PretrainedLM, int, Any, str], nn.Module]] = {
@@ -61,11 +71,28 @@ def build_representation(cfg: Any, side: str, dictionary: Dictionary, output_dim
     stored: str | None = getattr(cfg, f"{side}_lm_config")
     overrides = _dropouts(cfg, side)
     lm = build(json.loads(stored)["lm"], dictionary, **overrides) if stored else _load(cfg, side, dictionary, overrides)
-    return STRATEGIES[getattr(cfg, f"{side}_fusion")](lm, output_dim, cfg, side)
+    representation = STRATEGIES[getattr(cfg, f"{side}_fusion")](lm, output_dim, cfg, side)
+    origin = "a checkpoint of this model" if stored else getattr(cfg, f"{side}_lm")
+    logger.info(f"{_NAMES[side]} language model: {_summary(lm, _learning_rate(cfg, side))}, from {origin}")
+    return representation
+
+
+def _summary(lm: PretrainedLM, rate: LearningRate) -> str:
+    """How many tensors, how many parameters, and what is trained of them how."""
+    tensors = list(lm.parameters())
+    total = sum(tensor.numel() for tensor in tensors)
+    trained = sum(tensor.numel() for tensor in tensors if tensor.requires_grad)
+    text = f"{len(tensors)} tensors, {total:,} parameters, "
+    text += "frozen" if not trained else "trained" if trained == total else f"{trained:,} of them trained"
+    if trained and rate.scale != 1.0:
+        text += f" with {rate.scale:g} times the learning rate"
+    if trained and rate.frozen_updates:
+        text += f", after the first {rate.frozen_updates:,} updates"
+    return text
 
 
 def _load(cfg: Any, side: str, dictionary: Dictionary, overrides: dict[str, Any]) -> PretrainedLM:
-    path, fusion = getattr(cfg, f"{side}_lm"), getattr(cfg, f"{side}_fusion")
+    path = getattr(cfg, f"{side}_lm")
     lm = load_lm(path, **overrides)
     _check_kind(lm, side, path)
     check_symbols(lm.symbols, list(dictionary.symbols), what=f"the {_NAMES[side]} dictionary")
@@ -75,12 +102,6 @@ def _load(cfg: Any, side: str, dictionary: Dictionary, overrides: dict[str, Any]
         "fingerprint": state_fingerprint(lm),
     }
     setattr(cfg, f"{side}_lm_config", json.dumps(description))
-    tensors = list(lm.parameters())
-    logger.info(
-        f"{_NAMES[side]} language model: {len(tensors)} tensors, "
-        f"{sum(tensor.numel() for tensor in tensors):,} parameters, "
-        f"{'frozen' if fusion == ELMO else 'trained'}, from {path}"
-    )
     return lm
 
 

@@ -95,6 +95,20 @@ class FusionConfig(FlatTransformerConfig):  # type: ignore[misc, valid-type]
     tgt_lm_relu_dropout: Optional[float] = _help(
         "finetune: the LM's dropout after the ReLU (default: as pretrained)"
     )
+    src_lm_lr_scale: Optional[float] = _help("finetune: the LM's learning rate as a multiple of --lr (default: 1)")
+    tgt_lm_lr_scale: Optional[float] = _help("finetune: the LM's learning rate as a multiple of --lr (default: 1)")
+    src_lm_freeze_layers: Optional[int] = _help(
+        "finetune: keep the LM's embeddings and this many lower layers as pretrained (default: 0, all is trained)"
+    )
+    tgt_lm_freeze_layers: Optional[int] = _help(
+        "finetune: keep the LM's embeddings and this many lower layers as pretrained (default: 0, all is trained)"
+    )
+    src_lm_freeze_updates: Optional[int] = _help(
+        "finetune: leave the LM as it is for the first updates, until the rest has found its feet (default: 0)"
+    )
+    tgt_lm_freeze_updates: Optional[int] = _help(
+        "finetune: leave the LM as it is for the first updates, until the rest has found its feet (default: 0)"
+    )
     src_representation_dropout: Optional[float] = _help(
         "dropout of what replaces the word embeddings (default: 0)"
     )
@@ -113,7 +127,10 @@ class FusionConfig(FlatTransformerConfig):  # type: ignore[misc, valid-type]
 
 
 _ONLY_ELMO = ("elmo_dropout", "elmo_affine")
-_ONLY_FINETUNE = ("lm_dropout", "lm_attention_dropout", "lm_relu_dropout")
+_ONLY_FINETUNE = (
+    *("lm_dropout", "lm_attention_dropout", "lm_relu_dropout"),
+    *("lm_lr_scale", "lm_freeze_layers", "lm_freeze_updates"),
+)
 
 
 def check_combination(cfg: Any) -> None:
@@ -124,6 +141,14 @@ def check_combination(cfg: Any) -> None:
     """
     for side in SIDES:
         _check_side(cfg, side)
+        _check_ranges(cfg, side)
+    for name in ("decoder_input_dim", "decoder_output_dim"):  # fairseq itself gives its embeddings --decoder-embed-dim
+        value = getattr(cfg, name)
+        if isinstance(value, int) and value != cfg.decoder_embed_dim:
+            raise UserError(
+                f"--{name.replace('_', '-')} {value} would be ignored, for the decoder's embeddings have "
+                f"--decoder-embed-dim {cfg.decoder_embed_dim} channels: leave it out."
+            )
     if cfg.share_all_embeddings and (cfg.src_fusion != NONE or cfg.tgt_fusion != NONE):
         raise UserError(
             "--share-all-embeddings (SHARED) ties encoder, decoder and output embeddings, but a "
@@ -175,3 +200,26 @@ def _check_side(cfg: Any, side: str) -> None:
                 f"--{side}-{name.replace('_', '-')} would be ignored with --{side}-fusion "
                 f"{fusion}: it belongs to --{side}-fusion {needed}."
             )
+
+
+def _check_ranges(cfg: Any, side: str) -> None:
+    for name in ("lm_lr_scale", "lm_freeze_updates"):
+        value = getattr(cfg, f"{side}_{name}")
+        if value is not None and value < 0:
+            raise UserError(f"--{side}-{name.replace('_', '-')} {value:g}: give 0 or more.")
+    if getattr(cfg, f"{side}_lm_lr_scale") == 0:
+        raise UserError(
+            f"--{side}-lm-lr-scale 0 would keep the language model as it is while paying for its training: use "
+            f"--{side}-fusion {ELMO} for a frozen one."
+        )
+    if getattr(cfg, f"{side}_lm_config") and getattr(cfg, f"{side}_fusion") == NONE:
+        raise UserError(
+            f"--{side}-lm-config is written by lmfusion into checkpoints, and would be ignored with --{side}-fusion "
+            f"{NONE}: leave it out."
+        )
+    if cfg.no_scale_embedding and getattr(cfg, f"{side}_embed_scale") is not None:
+        raise UserError(f"--no-scale-embedding contradicts --{side}-embed-scale: give one of the two.")
+    if side == "src" and cfg.src_fusion == ELMO and cfg.encoder_learned_pos:
+        raise UserError(
+            f"--encoder-learned-pos would be ignored: with --src-fusion {ELMO} the encoder has no positions of its own."
+        )

@@ -23,6 +23,7 @@ from lmfusion.fusion.build import build_representation
 from lmfusion.fusion.config import ELMO, NONE, SIDES, FusionConfig, check_combination
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding
+from lmfusion.learning_rates import check_optimizer_settings, check_unused_parameters
 from lmfusion.lm.loading import read_checkpoint
 from lmfusion.precision import training_autocast
 
@@ -55,6 +56,7 @@ class TransformerLMFusion(TransformerModelBase):
         """
         _fill_defaults(cfg)
         check_combination(cfg)
+        _check_trainer(cfg)
         _use_stored_lm(cfg)
         described = any(getattr(cfg, f"{side}_lm_config") for side in SIDES)
         nested = TransformerConfig.from_namespace(cfg)
@@ -119,6 +121,17 @@ def _fill_defaults(cfg: Any) -> None:
         for name, spec in FusionConfig.__dataclass_fields__.items():
             if not name.startswith("_") and not hasattr(cfg, name):
                 setattr(cfg, name, spec.default)
+
+
+def _check_trainer(cfg: Any) -> None:
+    """Refuse what a training run's other settings make impossible."""
+    run = getattr(cfg, "_get_parent", lambda: None)()
+    for side in SIDES:
+        for name in ("lm_lr_scale", "lm_freeze_updates"):
+            if getattr(cfg, f"{side}_{name}") is not None:
+                check_optimizer_settings(run, f"--{side}-{name.replace('_', '-')}")
+        if getattr(cfg, f"{side}_lm_freeze_updates"):
+            check_unused_parameters(run, f"--{side}-lm-freeze-updates")
 
 
 def _remember(cfg: Any, name: str, value: str | None) -> None:

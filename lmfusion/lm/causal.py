@@ -11,7 +11,7 @@ from fairseq.models import (
     register_model,
     register_model_architecture,
 )
-from torch import Tensor
+from torch import Tensor, nn
 
 from lmfusion.errors import UserError
 from lmfusion.lm.attention import NO_BIAS_KV, CausalSelfAttention
@@ -78,6 +78,10 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
     ) -> Tensor:
         """The last layer's output, B x T x C; no layer norm follows it."""
         return self.layer_states(tokens, incremental_state)[-1]
+
+    def modules_from_below(self) -> list[list[nn.Module]]:
+        """The embeddings and each block."""
+        return [[self.embed], *([block] for block in self.layers)]
 
     @property
     def _first_attention(self) -> CausalSelfAttention:

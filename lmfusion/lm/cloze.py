@@ -87,15 +87,29 @@ class ClozeLM(TransformerLM, FairseqDecoder):
             [x, *(layout.reverse(state) for state in reversed_states)],
         )
 
-    def _joined(
-        self, fwd: Tensor, bwd: Tensor, layout: RowLayout, *, include_self: bool
-    ) -> Tensor:
+    def modules_from_below(self) -> list[list[nn.Module]]:
+        """The embeddings, and each block of both towers."""
+        towers = [tower for tower in (self.forward_layers, self.backward_layers) if tower is not None]
+        return [[self.embed], *(list(blocks) for blocks in zip(*towers))]
+
+    def check_top_state(self) -> None:
+        """Refuse a pair of language models.
+
+        Raises:
+            UserError: naming what to use instead.
+        """
         if self.join is None:
             raise UserError(
                 "this pair of language models (trained with --future-target --past-target) has no "
                 "joining block and so no single top state: use --src-fusion elmo, or a cloze LM "
                 "(--self-target)."
             )
+
+    def _joined(
+        self, fwd: Tensor, bwd: Tensor, layout: RowLayout, *, include_self: bool
+    ) -> Tensor:
+        self.check_top_state()
+        assert self.join is not None
         joined: Tensor = self.join(fwd, bwd, layout, include_self=include_self)
         return joined
 

@@ -20,6 +20,8 @@ from typing import Any, Optional
 import torch
 from torch import Tensor, nn
 
+from lmfusion.errors import UserError
+
 IncrementalState = dict[str, dict[str, Optional[Tensor]]]
 
 
@@ -94,6 +96,17 @@ class PretrainedLM(nn.Module):
     def max_positions(self) -> int:
         """Longest sentence the model takes, in tokens as fairseq counts them (one ``</s>``)."""
 
+    @abstractmethod
+    def modules_from_below(self) -> list[list[nn.Module]]:
+        """The embeddings, then every layer's blocks (of all towers): N + 1 lists. What is above them is in none."""
+
+    def check_top_state(self) -> None:
+        """Refuse a model that has no single top state.
+
+        Raises:
+            UserError: naming what to use instead.
+        """
+
     def drop_softmax(self) -> None:
         """Forget weights that only predictions need; representations do not change."""
 
@@ -112,6 +125,23 @@ class PretrainedLM(nn.Module):
         """Make all weights trainable again; call :meth:`train` to switch dropout on."""
         self.frozen = False
         return self.requires_grad_(True)
+
+    def freeze_layers(self, count: int) -> None:
+        """Fix the embeddings and the lowest ``count`` layers; with 0 nothing, not even the embeddings.
+
+        Raises:
+            UserError: if there are not as many layers, or nothing would be left to train.
+        """
+        below = self.modules_from_below()
+        if not 0 <= count < len(below):
+            raise UserError(f"the language model has {len(below) - 1} layers, and {count} of them cannot be frozen.")
+        for module in [module for layer in below[: count + 1] for module in layer] if count else []:
+            module.requires_grad_(False)
+        if not any(parameter.requires_grad for parameter in self.parameters()):
+            raise UserError(
+                f"with {count} frozen layers nothing of the language model would be trained: freeze fewer, or use the "
+                f"frozen model by elmo."
+            )
 
     def train(self, mode: bool = True) -> PretrainedLM:
         """As :meth:`torch.nn.Module.train`, except that a frozen model stays in eval mode."""

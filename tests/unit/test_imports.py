@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # From the ground up. A module belongs to the longest prefix that fits and may import from its own line and below.
 LAYERS = [
     ["lmfusion.errors"],
-    ["lmfusion.compat", "lmfusion.precision"],
+    ["lmfusion.compat", "lmfusion.learning_rates", "lmfusion.precision", "lmfusion.tokenizer"],
     ["lmfusion.lm.interface", "lmfusion.lm.layout"],
     ["lmfusion.lm"],
     ["lmfusion.lm.cloze", "lmfusion.lm.causal"],
@@ -35,7 +35,10 @@ STRATEGIES, SIDES = ("elmo", "finetune"), ("source", "target")
 SEES_LMS_THROUGH = ["lmfusion.errors", "lmfusion.lm.interface", "lmfusion.lm.layout"]
 ONLY = {
     **{
-        f"lmfusion.fusion.{name}": [*SEES_LMS_THROUGH, "lmfusion.fusion.scalar_mix", "lmfusion.fusion.elmo"]
+        f"lmfusion.fusion.{name}": [
+            *SEES_LMS_THROUGH,
+            *("lmfusion.fusion.scalar_mix", "lmfusion.fusion.elmo", "lmfusion.learning_rates"),
+        ]
         for name in STRATEGIES
     },
     **{f"lmfusion.fusion.{name}": SEES_LMS_THROUGH for name in SIDES},

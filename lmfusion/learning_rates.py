@@ -1,0 +1,150 @@
+"""A learning rate of its own for a part of a model, under any of fairseq's optimizers.
+
+fairseq sets one learning rate for everything. Parameters marked here go into a group of their own, whose rate is
+multiplied just before a step and set back after it, so that schedulers, logs and checkpoints see fairseq's alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import torch
+from fairseq import optim
+from torch import nn
+
+from lmfusion.errors import UserError
+
+# The attribute that fairseq's half-precision optimizers carry over to their float32 copies of parameters.
+_ATTRIBUTE, _KEY = "optim_overrides", "lmfusion"
+
+
+@dataclass(eq=False)
+class LearningRate:
+    """What multiplies ``--lr`` for some parameters."""
+
+    scale: float = 1.0
+    frozen_updates: int = 0
+    """Updates at the beginning in which the parameters do not move at all."""
+    num_updates: int = 0
+    """Updates done so far; whoever owns the parameters keeps it current."""
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the next update leaves the parameters as they are."""
+        return self.num_updates < self.frozen_updates
+
+    @property
+    def factor(self) -> float:
+        """Of the next update."""
+        return 0.0 if self.frozen else self.scale
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether this is fairseq's learning rate all along."""
+        return self.scale == 1.0 and self.frozen_updates == 0
+
+
+def set_learning_rate(module: nn.Module, rate: LearningRate) -> None:
+    """Give a module's parameters this rate; call it before fairseq builds the optimizer."""
+    for parameter in module.parameters():
+        setattr(parameter, _ATTRIBUTE, {_KEY: rate})
+
+
+def _rate(parameter: torch.Tensor) -> LearningRate | None:
+    return getattr(parameter, _ATTRIBUTE, {}).get(_KEY)
+
+
+def check_optimizer_settings(cfg: Any, flag: str) -> None:
+    """Refuse settings of fairseq under which a part of a model cannot have its own learning rate.
+
+    Args:
+        cfg: fairseq's whole configuration; None where a model is built outside a training run.
+        flag: that asks for the learning rate, for the message.
+
+    Raises:
+        UserError: naming the setting and the mend.
+    """
+    if cfg is None or "common" not in cfg:
+        return
+    common, distributed = cfg["common"], cfg["distributed_training"]
+    memory_efficient = common.memory_efficient_fp16 or common.memory_efficient_bf16
+    if common.fp16 and not (memory_efficient or common.fp16_no_flatten_grads):
+        raise UserError(
+            f"{flag} needs parameters one by one, and --fp16 makes one long row of them: add --fp16-no-flatten-grads."
+        )
+    if distributed.ddp_backend == "fully_sharded":
+        raise UserError(f"{flag} does not go with --ddp-backend fully_sharded: use pytorch_ddp.")
+    if cfg["optimizer"] is not None and cfg["optimizer"].get("_name") == "composite":
+        raise UserError(f"{flag} does not go with --optimizer composite, which has groups of its own: leave one out.")
+
+
+def check_unused_parameters(cfg: Any, flag: str) -> None:
+    """Refuse settings of fairseq under which a part of a model cannot go without gradients for some updates.
+
+    Raises:
+        UserError: naming the setting and the mend.
+    """
+    if cfg is None or "distributed_training" not in cfg:
+        return
+    distributed = cfg["distributed_training"]
+    if (
+        distributed.distributed_world_size > 1
+        and distributed.ddp_backend in ("c10d", "pytorch_ddp")
+        and not distributed.find_unused_parameters
+    ):
+        raise UserError(
+            f"{flag} leaves parameters without gradients, for which --ddp-backend {distributed.ddp_backend} waits: add "
+            f"--find-unused-parameters."
+        )
+
+
+def _split_groups(optimizer: torch.optim.Optimizer) -> None:
+    """Put parameters with a rate of their own into groups of their own, behind the others."""
+    for group in list(optimizer.param_groups):
+        by_rate: dict[LearningRate | None, list[torch.Tensor]] = {None: []}
+        for parameter in group["params"]:
+            by_rate.setdefault(_rate(parameter), []).append(parameter)
+        group["params"] = by_rate.pop(None)
+        for parameters in by_rate.values():
+            settings = {key: value for key, value in group.items() if key != "params"}
+            optimizer.param_groups.append({**settings, "params": parameters})
+
+
+def _multiply_while_stepping(optimizer: torch.optim.Optimizer) -> None:
+    """Multiply the rates of marked groups during steps."""
+    kept: list[float] = []
+
+    def before(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        kept[:] = [group["lr"] for group in optimizer.param_groups]
+        for group in optimizer.param_groups:
+            rate = _rate(group["params"][0]) if group["params"] else None
+            if rate is not None:
+                group["lr"] = group["lr"] * rate.factor
+
+    def after(optimizer: torch.optim.Optimizer, *_: Any) -> None:
+        for group, lr in zip(optimizer.param_groups, kept):
+            group["lr"] = lr
+
+    optimizer.register_step_pre_hook(before)
+    optimizer.register_step_post_hook(after)
+
+
+def install() -> None:
+    """Make fairseq build its optimizers so; safe to call again."""
+    original: Callable[..., Any] = optim.build_optimizer
+    if getattr(original, "knows_rates", False):
+        return
+
+    def build_optimizer(cfg: Any, params: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+        """fairseq's, with a group for every learning rate."""
+        params = list(params)
+        built = original(cfg, params, *args, **kwargs)
+        if any(_rate(parameter) is not None for parameter in params if isinstance(parameter, torch.Tensor)):
+            _split_groups(built.optimizer)
+            _multiply_while_stepping(built.optimizer)
+        return built
+
+    build_optimizer.knows_rates = True  # type: ignore[attr-defined]
+    optim.build_optimizer = build_optimizer
