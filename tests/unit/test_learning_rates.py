@@ -129,11 +129,15 @@ def test_is_plain() -> None:
 def run(**changes: Any) -> Any:
     cfg = {
         "common": {
-            **{"fp16": False, "fp16_no_flatten_grads": False},
-            **{"memory_efficient_fp16": False, "memory_efficient_bf16": False},
+            "fp16": False,
+            "fp16_no_flatten_grads": False,
+            "memory_efficient_fp16": False,
+            "memory_efficient_bf16": False,
         },
         "distributed_training": {
-            **{"ddp_backend": "pytorch_ddp", "distributed_world_size": 1, "find_unused_parameters": False}
+            "ddp_backend": "pytorch_ddp",
+            "distributed_world_size": 1,
+            "find_unused_parameters": False,
         },
         "optimizer": {"_name": "adam"},
     }
