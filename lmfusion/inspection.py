@@ -13,6 +13,7 @@ import torch
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from torch import Tensor
 
+from lmfusion.fusion.reading import Reading
 from lmfusion.lm.loading import read_checkpoint
 
 _SIDES = {"src": ("source", "encoder."), "tgt": ("target", "decoder.")}
@@ -167,5 +168,8 @@ def _mix(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) ->
     if f"{prefix}weights" not in weights:
         return None
     shares = torch.softmax(weights[f"{prefix}weights"].float(), dim=0).tolist()
-    names = state_names(_stored(side, config).get("lm", {}), len(shares))
+    stored = _stored(side, config)
+    states = Reading.from_description(stored).states
+    lm = stored.get("lm", {})
+    names = state_names(lm, len(shares)) if states is None else states.names(lm["decoder_layers"])
     return Mix(name, weights[f"{prefix}gamma"].float().item(), dict(zip(names, shares)))

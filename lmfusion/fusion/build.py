@@ -13,6 +13,7 @@ from lmfusion.errors import UserError
 from lmfusion.fusion.config import ELMO, FINETUNE
 from lmfusion.fusion.elmo import ElmoRepresentation
 from lmfusion.fusion.finetune import FinetunedRepresentation
+from lmfusion.fusion.reading import Reading
 from lmfusion.learning_rates import LearningRate
 from lmfusion.lm.interface import PretrainedLM, state_fingerprint
 from lmfusion.lm.loading import build, describe, load_lm
@@ -23,6 +24,11 @@ logger = logging.getLogger(__name__)
 _NAMES = {"src": "source", "tgt": "target"}
 
 
+def reading_of(cfg: Any, side: str) -> Reading:
+    """How a side's language model is read: in lmfusion's way, unless a converted checkpoint says otherwise."""
+    return Reading.from_description(json.loads(getattr(cfg, f"{side}_lm_config") or "{}"))
+
+
 def elmo(lm: PretrainedLM, output_dim: int, cfg: Any, side: str) -> nn.Module:
     """The ELMo strategy with a side's flags."""
     return ElmoRepresentation(
@@ -31,6 +37,7 @@ def elmo(lm: PretrainedLM, output_dim: int, cfg: Any, side: str) -> nn.Module:
         elmo_dropout=getattr(cfg, f"{side}_elmo_dropout") or 0.0,
         affine=getattr(cfg, f"{side}_elmo_affine"),
         dropout=getattr(cfg, f"{side}_representation_dropout") or 0.0,
+        states=reading_of(cfg, side).states,
     )
 
 
@@ -71,6 +78,7 @@ def build_representation(cfg: Any, side: str, dictionary: Dictionary, output_dim
     stored: str | None = getattr(cfg, f"{side}_lm_config")
     overrides = _dropouts(cfg, side)
     lm = build(json.loads(stored)["lm"], dictionary, **overrides) if stored else _load(cfg, side, dictionary, overrides)
+    lm.top = reading_of(cfg, side).top
     representation = STRATEGIES[getattr(cfg, f"{side}_fusion")](lm, output_dim, cfg, side)
     origin = "a checkpoint of this model" if stored else getattr(cfg, f"{side}_lm")
     logger.info(f"{_NAMES[side]} language model: {_summary(lm, _learning_rate(cfg, side))}, from {origin}")

@@ -22,6 +22,8 @@ from lmfusion.precision import CPU_BF16_HELP
 NONE, ELMO, FINETUNE = "none", "elmo", "finetune"
 SIDES = ("src", "tgt")
 FusionChoice = ChoiceEnum([NONE, ELMO, FINETUNE])
+AUTO, OWN = "auto", "own"
+PositionChoice = ChoiceEnum([AUTO, OWN, NONE])
 
 _NESTED = {"encoder": EncDecBaseConfig, "decoder": DecoderConfig, "quant_noise": QuantNoiseConfig}
 
@@ -121,6 +123,12 @@ class FusionConfig(FlatTransformerConfig):  # type: ignore[misc, valid-type]
     tgt_embed_scale: Optional[float] = _help(
         "factor on what replaces the word embeddings (default: sqrt of the channels, as released)"
     )
+    src_positions: PositionChoice = field(  # type: ignore[valid-type]
+        default=AUTO, metadata={"help": "position embeddings of the encoder itself (auto: none behind a frozen LM)"}
+    )
+    tgt_positions: PositionChoice = field(  # type: ignore[valid-type]
+        default=AUTO, metadata={"help": "position embeddings of the decoder itself (auto: it has them)"}
+    )
     cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
     src_lm_config: Optional[str] = _help("written by lmfusion into checkpoints; do not set")
     tgt_lm_config: Optional[str] = _help("written by lmfusion into checkpoints; do not set")
@@ -131,6 +139,17 @@ _ONLY_FINETUNE = (
     *("lm_dropout", "lm_attention_dropout", "lm_relu_dropout"),
     *("lm_lr_scale", "lm_freeze_layers", "lm_freeze_updates"),
 )
+
+
+def has_positions(cfg: Any, side: str) -> bool:
+    """Whether a side's encoder or decoder has position embeddings of its own.
+
+    Behind a source LM's mixed states, which know their positions, it has none unless asked for (SPEC section 2).
+    """
+    choice = getattr(cfg, f"{side}_positions")
+    if choice == AUTO:
+        return not cfg.no_token_positional_embeddings and not (side == "src" and cfg.src_fusion == ELMO)
+    return bool(choice == OWN)
 
 
 def check_combination(cfg: Any) -> None:
@@ -219,7 +238,8 @@ def _check_ranges(cfg: Any, side: str) -> None:
         )
     if cfg.no_scale_embedding and getattr(cfg, f"{side}_embed_scale") is not None:
         raise UserError(f"--no-scale-embedding contradicts --{side}-embed-scale: give one of the two.")
-    if side == "src" and cfg.src_fusion == ELMO and cfg.encoder_learned_pos:
-        raise UserError(
-            f"--encoder-learned-pos would be ignored: with --src-fusion {ELMO} the encoder has no positions of its own."
-        )
+    if cfg.no_token_positional_embeddings and getattr(cfg, f"{side}_positions") == OWN:
+        raise UserError(f"--no-token-positional-embeddings contradicts --{side}-positions {OWN}: give one of the two.")
+    if side == "src" and cfg.encoder_learned_pos and not has_positions(cfg, side):
+        reason = f"with --src-fusion {ELMO}" if cfg.src_fusion == ELMO else "with these flags"
+        raise UserError(f"--encoder-learned-pos would be ignored: {reason} the encoder has no positions of its own.")

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lmfusion.fusion.reading import StateList
 from lmfusion.fusion.scalar_mix import ScalarMix
 from lmfusion.lm.interface import IncrementalState, PretrainedLM
 
@@ -19,6 +20,7 @@ class ElmoRepresentation(nn.Module):
         elmo_dropout: dropout of the mixing weights.
         affine: learned scale and shift of the layer norm.
         dropout: dropout of the result.
+        states: which of the LM's states are mixed; by default all.
     """
 
     def __init__(
@@ -29,12 +31,16 @@ class ElmoRepresentation(nn.Module):
         elmo_dropout: float,
         affine: bool,
         dropout: float,
+        states: StateList | None = None,
     ) -> None:
         super().__init__()
         self.lm = lm.freeze()
         lm.drop_softmax()
-        self.mix = ScalarMix(lm.num_states, lm.state_dim, dropout=elmo_dropout, affine=affine)
-        self.projection = make_projection(lm.state_dim, output_dim)
+        self.states = states
+        state_dim = lm.state_dim if states is None else states.state_dim(lm)
+        num_states = lm.num_states if states is None else len(states.names(lm.num_layers))
+        self.mix = ScalarMix(num_states, state_dim, dropout=elmo_dropout, affine=affine)
+        self.projection = make_projection(state_dim, output_dim)
         self.output_dim = output_dim
         self.dropout = dropout
 
@@ -44,6 +50,8 @@ class ElmoRepresentation(nn.Module):
         """Represent: B x T -> B x T x C (only new T with ``incremental_state``)."""
         with torch.no_grad():
             states = self.lm.layer_states(tokens, incremental_state)
+            if self.states is not None:
+                states = self.states(self.lm, tokens, states)
         x = self.mix(states)
         if self.projection is not None:
             x = self.projection(x)

@@ -19,8 +19,8 @@ from omegaconf import OmegaConf, open_dict
 from torch import nn
 
 from lmfusion.errors import UserError
-from lmfusion.fusion.build import build_representation
-from lmfusion.fusion.config import ELMO, NONE, SIDES, FusionConfig, check_combination
+from lmfusion.fusion.build import build_representation, reading_of
+from lmfusion.fusion.config import NONE, SIDES, FusionConfig, check_combination, has_positions
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding
 from lmfusion.learning_rates import check_optimizer_settings, check_unused_parameters
@@ -73,21 +73,23 @@ class TransformerLMFusion(TransformerModelBase):
     @classmethod
     def build_encoder(cls, cfg: Any, src_dict: Dictionary, embed_tokens: nn.Module) -> nn.Module:
         """fairseq's encoder, on the source LM if there is one."""
-        if cfg.src_fusion == NONE:
-            return super().build_encoder(cfg, src_dict, embed_tokens)
-        representation = build_representation(cfg, "src", src_dict, cfg.encoder.embed_dim)
         encoder_cfg = copy.copy(cfg)
-        if cfg.src_fusion == ELMO:  # the mixed states know their positions (SPEC section 2)
-            encoder_cfg.no_token_positional_embeddings = True
-        return LMFusionEncoder(encoder_cfg, src_dict, SourceEmbedding(representation))
+        encoder_cfg.no_token_positional_embeddings = not has_positions(cfg, "src")
+        if cfg.src_fusion == NONE:
+            return super().build_encoder(encoder_cfg, src_dict, embed_tokens)
+        representation = build_representation(cfg, "src", src_dict, cfg.encoder.embed_dim)
+        embedding = SourceEmbedding(representation, leading_eos=reading_of(cfg, "src").leading_eos)
+        return LMFusionEncoder(encoder_cfg, src_dict, embedding)
 
     @classmethod
     def build_decoder(cls, cfg: Any, tgt_dict: Dictionary, embed_tokens: nn.Module) -> nn.Module:
         """fairseq's decoder, on the target LM if there is one."""
+        decoder_cfg = copy.copy(cfg)
+        decoder_cfg.no_token_positional_embeddings = not has_positions(cfg, "tgt")
         if cfg.tgt_fusion == NONE:
-            return super().build_decoder(cfg, tgt_dict, embed_tokens)
+            return super().build_decoder(decoder_cfg, tgt_dict, embed_tokens)
         representation = build_representation(cfg, "tgt", tgt_dict, cfg.decoder.embed_dim)
-        return LMFusionDecoder(cfg, tgt_dict, TargetEmbedding(representation))
+        return LMFusionDecoder(decoder_cfg, tgt_dict, TargetEmbedding(representation))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """As fairseq's transformer.

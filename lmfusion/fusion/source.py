@@ -22,11 +22,13 @@ class SourceEmbedding(nn.Module):
     Args:
         representation: of either strategy; ``(B x T tokens) -> B x T x C``, attributes ``lm`` and
             ``output_dim``.
+        leading_eos: add it; models converted from the released code may do without.
     """
 
-    def __init__(self, representation: nn.Module) -> None:
+    def __init__(self, representation: nn.Module, *, leading_eos: bool = True) -> None:
         super().__init__()
         self.representation = representation
+        self.leading_eos = leading_eos
         lm = representation.lm
         assert isinstance(lm, PretrainedLM)
         self.padding_idx = lm.padding_idx
@@ -45,8 +47,8 @@ class SourceEmbedding(nn.Module):
         """B x S, padding on either side -> B x S x C; zero at padding."""
         layout = RowLayout(src_tokens.eq(self.padding_idx))
         words = layout.align(src_tokens)
-        leading = words.new_full((words.size(0), 1), self.eos_idx)
-        x = self.representation(torch.cat([leading, words], dim=1))[:, 1:]
+        leading = words.new_full((words.size(0), int(self.leading_eos)), self.eos_idx)
+        x = self.representation(torch.cat([leading, words], dim=1))[:, leading.size(1) :]
         x = x.masked_fill(layout.padding.unsqueeze(-1), 0.0)
         return layout.restore(x)
 

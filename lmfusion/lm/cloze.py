@@ -19,7 +19,7 @@ from lmfusion.errors import UserError
 from lmfusion.lm.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
 from lmfusion.lm.base import TrainableLM, TransformerLM
 from lmfusion.lm.config import ClozeLMConfig, big_architecture, plain_config
-from lmfusion.lm.interface import IncrementalState
+from lmfusion.lm.interface import FORWARD, WIDE, IncrementalState
 from lmfusion.lm.join import AttentionJoin, LinearJoin
 from lmfusion.lm.layout import RowLayout, shift_left, shift_right
 
@@ -98,7 +98,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         Raises:
             UserError: naming what to use instead.
         """
-        if self.join is None:
+        if self.join is None and self.top != FORWARD:
             raise UserError(
                 "this pair of language models (trained with --future-target --past-target) has no "
                 "joining block and so no single top state: use --src-fusion elmo, or a cloze LM "
@@ -156,14 +156,16 @@ class ClozeLM(TransformerLM, FairseqDecoder):
     def top_state(
         self, tokens: Tensor, incremental_state: IncrementalState | None = None
     ) -> Tensor:
-        """The joining block's output with the token itself visible, B x T x C.
+        """The joining block's output with the token itself visible (if ``top`` is as always), B x T x C.
 
         Raises:
             UserError: for a pair of LMs without a joining block.
         """
         layout = RowLayout(tokens.eq(self.padding_idx))
         fwd, bwd = self.tower_states(layout.align(tokens), layout)
-        return layout.restore(self._joined(fwd[-1], bwd[-1], layout, include_self=True))
+        if self.top == FORWARD:
+            return layout.restore(fwd[-1])
+        return layout.restore(self._joined(fwd[-1], bwd[-1], layout, include_self=self.top == WIDE))
 
 
 def _check(config: dict[str, Any]) -> None:

@@ -24,6 +24,10 @@ from lmfusion.errors import UserError
 
 IncrementalState = dict[str, dict[str, Optional[Tensor]]]
 
+# What the top state of a cloze LM can be: the joining block's output with the token itself visible, as in pretraining
+# with the token hidden, or (of a pair of LMs, which has no joining block) the forward tower's.
+TOPS = (WIDE, NARROW, FORWARD) = ("wide", "narrow", "forward")
+
 
 def dictionary_hash(symbols: Iterable[str]) -> str:
     """SHA-256 (hex) of a dictionary: its symbols in index order, special symbols included.
@@ -57,6 +61,7 @@ class PretrainedLM(nn.Module):
         is_causal: True if no state depends on a later token.
         symbols: the dictionary's symbols in index order.
         config: everything needed to build the same model again, as plain values.
+        top: one of :data:`TOPS`; models converted from the released code may have another than the first.
     """
 
     embed_dim: int
@@ -69,6 +74,7 @@ class PretrainedLM(nn.Module):
     symbols: list[str]
     config: dict[str, Any]
     frozen: bool = False
+    top: str = WIDE
 
     @abstractmethod
     def layer_states(

@@ -37,12 +37,14 @@ ONLY = {
     **{
         f"lmfusion.fusion.{name}": [
             *SEES_LMS_THROUGH,
-            *("lmfusion.fusion.scalar_mix", "lmfusion.fusion.elmo", "lmfusion.learning_rates"),
+            *("lmfusion.fusion.scalar_mix", "lmfusion.fusion.reading", "lmfusion.fusion.elmo"),
+            "lmfusion.learning_rates",
         ]
         for name in STRATEGIES
     },
     **{f"lmfusion.fusion.{name}": SEES_LMS_THROUGH for name in SIDES},
     "lmfusion.fusion.scalar_mix": ["lmfusion.errors"],
+    "lmfusion.fusion.reading": ["lmfusion.lm.interface", "lmfusion.lm.layout"],
     "lmfusion.scoring": ["lmfusion.errors", "lmfusion.scoring"],
 }
 HEAVY = ("torch", "fairseq")
