@@ -12,6 +12,7 @@ from lmfusion.errors import UserError
 
 if TYPE_CHECKING:
     from lmfusion.scoring.bleu import BleuScore, PairedResult
+    from lmfusion.scoring.rouge import RougeScore
 
 
 def add(commands: Any) -> None:
@@ -20,40 +21,72 @@ def add(commands: Any) -> None:
     metrics = commands.add_parser("score", help=text, description=text).add_subparsers(
         title="metrics", metavar="METRIC", dest="metric", required=True
     )
+    _add_bleu(metrics)
+    _add_rouge(metrics)
+
+
+def _add_bleu(metrics: Any) -> None:
     text = "BLEU and chrF of sacreBLEU, on detokenized text, with signatures"
     parser = metrics.add_parser("bleu", help=text, description=text)
-    system = parser.add_mutually_exclusive_group(required=True)
-    system.add_argument("--hyp", metavar="FILE", help="hypotheses, detokenized, one per line")
-    system.add_argument(
-        "--generate",
-        metavar="FILE",
-        help="what fairseq-generate printed, or its generate-*.txt: put in order, its BPE removed",
-    )
+    _add_system(parser, "hypotheses, detokenized, one per line")
     parser.add_argument(
         "--ref", metavar="FILE", action="append", help="references, one per line; several times for several references"
     )
+    parser.add_argument(
+        "--test-set", metavar="NAME", help="instead of --ref: a test set that sacreBLEU knows and downloads (wmt18, …)"
+    )
+    parser.add_argument("--language-pair", metavar="PAIR", help="of --test-set (en-de, …)")
     parser.add_argument(
         "--baseline",
         "--paired",
         metavar="FILE",
         help="paired bootstrap test against this system; a file of the same kind as the system's",
     )
+    parser.set_defaults(run=score_bleu)
+
+
+def _add_rouge(metrics: Any) -> None:
+    text = "ROUGE-1, -2 and -L of summaries as ROUGE-1.5.5.pl -m -a -n 2 computes them, with a signature"
+    parser = metrics.add_parser("rouge", help=text, description=text)
+    _add_system(parser, "summaries, detokenized, one per line")
+    parser.add_argument("--ref", metavar="FILE", action="append", help="reference summaries, one per line")
+    parser.add_argument(
+        "--sentence-marker",
+        metavar="TEXT",
+        help="what stands between the sentences of a line (<q>, …); by default, a line is one sentence",
+    )
+    parser.add_argument(
+        "--exceptions",
+        metavar="FILE",
+        nargs="+",
+        default=[],
+        help="irregular words and their base forms in WordNet's format (noun.exc, …), which ROUGE-1.5.5.pl uses where "
+        "its data base has them; none by default",
+    )
+    parser.set_defaults(run=score_rouge)
+
+
+def _add_system(parser: argparse.ArgumentParser, text: str) -> None:
+    system = parser.add_mutually_exclusive_group(required=True)
+    system.add_argument("--hyp", metavar="FILE", help=text)
+    system.add_argument(
+        "--generate",
+        metavar="FILE",
+        help="what fairseq-generate printed, or its generate-*.txt: put in order, its BPE removed",
+    )
     parser.add_argument("--detokenize", metavar="LANG", help="undo Moses tokenization of --generate (de, en, …)")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=score_bleu)
 
 
 def score_bleu(args: argparse.Namespace) -> None:
     """``lmfusion score bleu``"""
     from lmfusion.scoring import bleu
-    from lmfusion.scoring.files import read_system, read_test_set
+    from lmfusion.scoring.files import read_system
 
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the paired test
-    if args.detokenize and not args.generate:
-        raise UserError("--detokenize goes with --generate: the text of --hyp has to be detokenized already.")
     name = args.generate or args.hyp
-    hypotheses, references = read_test_set(args.hyp, args.generate, args.ref or [], args.detokenize)
-    score = bleu.score(hypotheses, references)
+    hypotheses, references = _read_bleu(args)
+    score = bleu.score(hypotheses, references, args.test_set, args.language_pair)
     paired: list[PairedResult] = []
     if args.baseline:
         baseline = read_system(args.baseline, bool(args.generate), args.detokenize)
@@ -62,11 +95,68 @@ def score_bleu(args: argparse.Namespace) -> None:
                 f"{args.baseline} has {len(baseline)} sentences, but {name} has {len(hypotheses)}. "
                 "Both have to be translations of the same test set."
             )
-        paired = bleu.paired_bootstrap(baseline, {name: hypotheses}, references)
+        paired = bleu.paired_bootstrap(baseline, {name: hypotheses}, references, language_pair=args.language_pair)
     if args.json:
         print(json.dumps({**score.to_dict(), "paired": [result.to_dict() for result in paired]}, indent=2))
     else:
         _show_bleu(score, paired)
+
+
+def _read_bleu(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
+    """Hypotheses and references, the latter from files or of a test set that sacreBLEU knows."""
+    from lmfusion.scoring.files import read_named_test_set, read_test_set
+
+    _check_detokenize(args)
+    if bool(args.test_set) != bool(args.language_pair):
+        raise UserError("--test-set and --language-pair go together: --test-set wmt18 --language-pair en-de")
+    if not args.test_set:
+        return read_test_set(args.hyp, args.generate, args.ref or [], args.detokenize)
+    if args.ref:
+        raise UserError("--test-set brings the references of its own: leave out --ref, or --test-set.")
+    return read_named_test_set(args.hyp, args.generate, args.test_set, args.language_pair, args.detokenize)
+
+
+def _check_detokenize(args: argparse.Namespace) -> None:
+    if args.detokenize and not args.generate:
+        raise UserError("--detokenize goes with --generate: the text of --hyp has to be detokenized already.")
+
+
+def score_rouge(args: argparse.Namespace) -> None:
+    """``lmfusion score rouge``"""
+    from lmfusion.scoring import rouge
+    from lmfusion.scoring.files import read_test_set
+    from lmfusion.scoring.words import read_exceptions
+
+    _check_detokenize(args)
+    if args.ref and len(args.ref) > 1:
+        raise UserError(f"ROUGE compares with one reference per summary, but --ref is given {len(args.ref)} times.")
+    hypotheses, (references,) = read_test_set(args.hyp, args.generate, args.ref or [], args.detokenize)
+    marker = args.sentence_marker
+    if marker and not any(marker in line for line in (*hypotheses, *references)):
+        raise UserError(f"No hypothesis and no reference has the sentence marker {marker}. Check its spelling.")
+    score = rouge.score(hypotheses, references, marker, read_exceptions(args.exceptions))
+    if args.json:
+        print(json.dumps(score.to_dict(), indent=2))
+    else:
+        _show_rouge(score)
+
+
+def _show_rouge(score: RougeScore) -> None:
+    print(f"{'':20}   mean   95% interval    the script's average")
+    for metric, name in {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}.items():
+        for measure, label in {"f1": "F1", "precision": "precision", "recall": "recall"}.items():
+            mean, average = getattr(score.means[metric], measure), getattr(score.script_averages[metric], measure)
+            low, high = getattr(score.intervals[metric], measure)
+            print(
+                f"{name if measure == 'f1' else '':9}{label:11}{100 * mean:7.3f}  "
+                f"{100 * low:.3f}-{100 * high:.3f}   {100 * average:7.3f}"
+            )
+    count = len(score.per_pair)
+    print(
+        f"{count} summaries with {score.hypothesis_sentences / count:.2f} sentences each, "
+        f"references {score.reference_sentences / count:.2f}"
+    )
+    print(score.signature)
 
 
 def _show_bleu(score: BleuScore, paired: Sequence[PairedResult]) -> None:

@@ -73,13 +73,13 @@ def score(
         hypotheses: one per sentence; an empty one counts as an empty translation.
         references: one per hypothesis, or several sequences of them.
         test_set: sacreBLEU's name of the test set (``wmt18``), only to be named in the legacy signature.
-        language_pair: likewise (``en-de``).
+        language_pair: likewise (``en-de``); and where its target is zh, ja or ko, sacreBLEU's tokenization for it.
 
     Raises:
         UserError: there are no hypotheses, or a reference has another number of sentences.
     """
     streams = reference_streams(hypotheses, references)
-    metric, chrf = BLEU(), CHRF()
+    metric, chrf = _metric(language_pair), CHRF()
     result, chrf_result = metric.corpus_score(hypotheses, streams), chrf.corpus_score(hypotheses, streams)
     return BleuScore(
         bleu=result.score,
@@ -100,6 +100,7 @@ def paired_bootstrap(
     systems: Mapping[str, Sequence[str]],
     references: References,
     samples: int = 1000,
+    language_pair: str | None = None,
 ) -> list[PairedResult]:
     """Paired bootstrap resampling (Koehn 2004) of each system against the baseline, as sacreBLEU's ``--paired-bs``.
 
@@ -116,13 +117,23 @@ def paired_bootstrap(
     for name, hypotheses in systems.items():
         reference_streams(hypotheses, references, name)
     named = [("baseline", baseline), *systems.items()]
-    test = PairedTest(named, {"BLEU": BLEU(references=streams)}, references=None, test_type="bs", n_samples=samples)
+    metrics = {"BLEU": _metric(language_pair, streams)}
+    test = PairedTest(named, metrics, references=None, test_type="bs", n_samples=samples)
     signatures, scores = test()
     signature = f"BLEU|{signatures['BLEU']}"
     return [
         _paired_result(name, result, signature, is_copy=list(hypotheses) == list(baseline))
         for (name, hypotheses), result in zip(named, scores["BLEU"])
     ]
+
+
+def _metric(language_pair: str | None, streams: Sequence[Sequence[str]] | None = None) -> BLEU:
+    """sacreBLEU's metric as its command sets it up for a language pair."""
+    target = language_pair.partition("-")[2] if language_pair else ""
+    try:
+        return BLEU(trg_lang=target, references=streams)
+    except RuntimeError as error:  # it has no tokenizer for Japanese or Korean without its extras
+        raise UserError(f"sacreBLEU needs its extra for this language: pip install 'sacrebleu[{target}]'") from error
 
 
 def _paired_result(name: str, result: Any, signature: str, is_copy: bool) -> PairedResult:

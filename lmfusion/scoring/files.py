@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lmfusion.errors import UserError
-from lmfusion.scoring import generate_output
+from lmfusion.scoring import generate_output, test_sets
 from lmfusion.scoring.text_files import PathLike, read_lines
 
 
@@ -40,9 +40,7 @@ def read_test_set(
     Raises:
         UserError: a file cannot be read, the numbers of lines differ, or there is no reference to be had.
     """
-    system = generated or hypotheses
-    if system is None:
-        raise UserError("There is nothing to score. Give --hyp or --generate.")
+    system = _system(hypotheses, generated)
     if not references and generated is None:
         raise UserError(f"There is no reference for {system}. Give one with --ref.")
     lines = read_system(system, generated is not None, detokenize)
@@ -53,6 +51,35 @@ def read_test_set(
         if len(stream) != len(lines):
             raise UserError(_different_numbers(system, len(lines), path, len(stream), generated))
     return lines, streams
+
+
+def read_named_test_set(
+    hypotheses: PathLike | None,
+    generated: PathLike | None,
+    test_set: str,
+    language_pair: str,
+    detokenize: str | None = None,
+) -> tuple[list[str], list[list[str]]]:
+    """A system's hypotheses, and the references of a test set that sacreBLEU knows.
+
+    Raises:
+        UserError: a file cannot be read, the test set cannot be had, or the numbers of lines differ.
+    """
+    system = _system(hypotheses, generated)
+    lines = read_system(system, generated is not None, detokenize)
+    streams = test_sets.references(test_set, language_pair)
+    for stream in streams:
+        if len(stream) != len(lines):
+            name = f"{test_set} {language_pair}"
+            raise UserError(_different_numbers(system, len(lines), name, len(stream), generated))
+    return lines, streams
+
+
+def _system(hypotheses: PathLike | None, generated: PathLike | None) -> PathLike:
+    system = generated or hypotheses
+    if system is None:
+        raise UserError("There is nothing to score. Give --hyp or --generate.")
+    return system
 
 
 def _different_numbers(

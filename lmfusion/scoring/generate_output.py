@@ -8,7 +8,7 @@ text where these were not given). Hypotheses and detokenized lines carry a score
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Callable
 
@@ -19,6 +19,9 @@ _LINE = re.compile(r"([STHD])-(\d+)\t(.*)", re.DOTALL)
 _SENTENCEPIECE_MARK = "\u2581"
 _UNKNOWN_IN_TARGET = "<<unk>>"
 _LETTERS_AROUND_SPACE = re.compile(r"[A-Za-z] [A-Za-z]")
+
+Lines = dict[str, dict[int, str]]
+"""The text of each kind of line (S, T, H, D) by sentence."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +47,19 @@ def read(path: PathLike, detokenize: str | None = None) -> GenerateOutput:
             lost its spaces; or its hypotheses are detokenized already and ``detokenize`` asks for it again.
     """
     lines = _collect(path)
+    _check_finished(path, lines)
+    lines = _without_bpe(lines, path)
     ids = sorted(lines["H"])
-    hypotheses = _finished_hypotheses(path, lines, ids)
     finish = _detokenizer(detokenize) if detokenize else str
-    if detokenize and _fairseq_detokenized(lines, ids):
+    if detokenize and _fairseq_detokenized(lines):
         raise UserError(
             f"{path} is detokenized already: fairseq-generate was run with --tokenizer. Leave out --detokenize."
         )
     return GenerateOutput(
         ids=ids,
-        sources=[finish(remove_bpe(lines["S"][i])) for i in ids if i in lines["S"]],
-        hypotheses=[finish(text) for text in hypotheses],
-        references=[finish(remove_bpe(lines["T"][i])) for i in ids if i in lines["T"]],
+        sources=[finish(lines["S"][i]) for i in ids if i in lines["S"]],
+        hypotheses=[finish(lines["D"][i]) for i in ids],
+        references=[finish(lines["T"][i]) for i in ids if i in lines["T"]],
     )
 
 
@@ -77,7 +81,7 @@ def trusted_references(path: PathLike, detokenize: str | None = None) -> list[st
             f"{path}: {len(unknown)} of {len(ids)} targets (the first is T-{unknown[0]}) hold {_UNKNOWN_IN_TARGET} in "
             f"place of words that the dictionary lacks, so they are not the reference text. {mend}"
         )
-    if _fairseq_detokenized(lines, ids):
+    if _fairseq_detokenized(_without_bpe(lines, path)):
         raise UserError(f"{path}: fairseq-generate detokenized the hypotheses, but not the targets. {mend}")
     return read(path, detokenize).references
 
@@ -91,13 +95,17 @@ def looks_like_generate_output(lines: Sequence[str]) -> bool:
 def remove_bpe(text: str) -> str:
     """The text with its sentencepiece or subword-nmt pieces joined; other text comes back as it is."""
     if _SENTENCEPIECE_MARK in text:
-        return text.replace(" ", "").replace(_SENTENCEPIECE_MARK, " ").strip()
+        return _join_sentencepiece(text)
     return f"{text} ".replace("@@ ", "").rstrip(" ")
 
 
-def _collect(path: PathLike) -> dict[str, dict[int, str]]:
+def _join_sentencepiece(text: str) -> str:
+    return text.replace(" ", "").replace(_SENTENCEPIECE_MARK, " ").strip()
+
+
+def _collect(path: PathLike) -> Lines:
     """The text of each kind of line by sentence; of an n-best list, the first hypothesis, which is the best."""
-    texts: dict[str, dict[int, str]] = {"S": {}, "T": {}, "H": {}, "D": {}}
+    texts: Lines = {"S": {}, "T": {}, "H": {}, "D": {}}
     for line in read_lines(path):
         match = _LINE.fullmatch(line)
         if not match:
@@ -111,33 +119,58 @@ def _collect(path: PathLike) -> dict[str, dict[int, str]]:
     return texts
 
 
-def _finished_hypotheses(path: PathLike, lines: dict[str, dict[int, str]], ids: list[int]) -> list[str]:
-    """The best hypotheses without BPE, after the checks that they are all there and intact."""
-    if not ids:
+def _check_finished(path: PathLike, lines: Lines) -> None:
+    if not lines["H"]:
         raise UserError(
             f"{path} has no hypotheses (H- lines). It has to be what fairseq-generate printed, without --quiet, or the "
             "file generate-*.txt that it wrote to --results-path."
         )
-    unfinished = sorted((set(lines["S"]) | set(ids)) - set(lines["D"]))
+    unfinished = sorted((set(lines["S"]) | set(lines["H"])) - set(lines["D"]))
     if unfinished:
         raise UserError(
             f"{path} stops before sentence {unfinished[0]} is complete (no D-{unfinished[0]} line): the generation was "
             "interrupted. Run fairseq-generate again."
         )
-    hypotheses = [remove_bpe(lines["D"][i]) for i in ids]
-    plain = [remove_bpe(lines["H"][i]) for i in ids]
-    spaced = [(h, d) for h, d in zip(plain, hypotheses) if _LETTERS_AROUND_SPACE.search(h)]
+
+
+def _without_bpe(lines: Lines, path: PathLike) -> Lines:
+    """The same lines with their pieces joined.
+
+    Whether they are sentencepiece's is asked of all lines together: a model that has learned little may well print
+    sentences without a single piece that starts a word, and "e e" alone could be two words.
+    """
+    source, target = list(lines["S"].values()), [*lines["T"].values(), *lines["H"].values()]
+    join_source, join_target = _joiner(source), _joiner(target)
+    if not lines["T"] and not any("@@ " in text for text in target):
+        join_target = _joiner(source + target)  # fairseq-interactive, which has no targets
+    decoded = any(lines["D"][i] != text for i, text in lines["H"].items())
+    joined = {
+        "S": {i: join_source(text) for i, text in lines["S"].items()},
+        "T": {i: join_target(text) for i, text in lines["T"].items()},
+        "H": {i: join_target(text) for i, text in lines["H"].items()},
+        "D": {i: (remove_bpe if decoded else join_target)(text) for i, text in lines["D"].items()},
+    }
+    if not any(_SENTENCEPIECE_MARK in text for text in source + target):
+        _check_spaces(path, joined)
+    return joined
+
+
+def _joiner(texts: Iterable[str]) -> Callable[[str], str]:
+    return _join_sentencepiece if any(_SENTENCEPIECE_MARK in text for text in texts) else remove_bpe
+
+
+def _check_spaces(path: PathLike, lines: Lines) -> None:
+    spaced = [(h, lines["D"][i]) for i, h in lines["H"].items() if _LETTERS_AROUND_SPACE.search(h)]
     if spaced and all(d == h.replace(" ", "") for h, d in spaced):
         raise UserError(
             f"{path}: the text of its D- lines has no spaces. That happens when fairseq-generate is given both --bpe "
             "and --remove-bpe (--post-process); run it again with only one of them."
         )
-    return hypotheses
 
 
-def _fairseq_detokenized(lines: dict[str, dict[int, str]], ids: list[int]) -> bool:
-    """Whether fairseq did more to a hypothesis than removing its BPE."""
-    return any(remove_bpe(lines["H"][i]).split() != remove_bpe(lines["D"][i]).split() for i in ids)
+def _fairseq_detokenized(lines: Lines) -> bool:
+    """Whether fairseq did more to a hypothesis than removing its BPE; the lines are without it."""
+    return any(text.split() != lines["D"][i].split() for i, text in lines["H"].items())
 
 
 def _detokenizer(language: str) -> Callable[[str], str]:

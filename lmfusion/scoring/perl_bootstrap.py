@@ -38,6 +38,14 @@ def resample(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def summary(means: NDArray[np.float64]) -> tuple[list[float], list[float], list[float]]:
-    """Mean and ends of the 95% interval of each measure, from what :func:`resample` returned."""
+    """Mean and ends of the 95% interval of each measure, to the script's five decimals.
+
+    Args:
+        means: what :func:`resample` returned.
+    """
     middle = np.add.accumulate(means, axis=0)[-1] / SAMPLES
-    return middle.tolist(), means[TAIL].tolist(), means[SAMPLES - 1 - TAIL].tolist()
+    return _rounded(middle), _rounded(means[TAIL]), _rounded(means[SAMPLES - 1 - TAIL])
+
+
+def _rounded(values: NDArray[np.float64]) -> list[float]:
+    return [float(f"{value:.5f}") for value in values]

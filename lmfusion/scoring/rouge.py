@@ -1,17 +1,16 @@
 """ROUGE-1, -2 and -L (summary level) as ``ROUGE-1.5.5.pl -m -a -n 2`` computes them (Lin 2004).
 
 https://aclanthology.org/W04-1013. One reference per summary, Porter stemming, no stop word removed, precision and
-recall of equal weight in F. Not applied: the script's list of irregular forms from WordNet, which it reads from a
-data base beside it; the numbers are those that it prints where that list is empty.
+recall of equal weight in F. With ``-m`` the script also replaces irregular forms by their base forms (mice, mouse),
+if its data base of WordNet's exceptions has any. By default the numbers here are those that it prints with an empty
+one, which is to say, with Porter's stemmer alone; ``exceptions`` takes the list where there is one.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from importlib.metadata import version
 from typing import Any, Generic, TypeVar
 
@@ -20,15 +19,10 @@ import numpy as np
 from lmfusion.errors import UserError
 from lmfusion.scoring import perl_bootstrap
 from lmfusion.scoring.lcs import union_lcs
-from lmfusion.scoring.porter import stem
+from lmfusion.scoring.words import Sentences, fingerprint, reader
 
 METRICS = ("rouge1", "rouge2", "rougeL")
-UNSTEMMED = 3
-"""Words up to this length are left as they are."""
-
-_WORD = re.compile("[A-Za-z0-9]+")
 T = TypeVar("T")
-Sentences = list[list[str]]
 
 
 @dataclass(frozen=True)
@@ -82,7 +76,10 @@ class RougeScore:
 
 
 def score(
-    hypotheses: Sequence[str], references: Sequence[str], sentence_marker: str | None = "\n"
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    sentence_marker: str | None = "\n",
+    exceptions: Mapping[str, str] | None = None,
 ) -> RougeScore:
     """ROUGE of summaries against one reference each.
 
@@ -91,6 +88,7 @@ def score(
         references: one text per summary.
         sentence_marker: what stands between the sentences of a text, which ROUGE-L looks at one by one; None if a
             text is one sentence.
+        exceptions: base forms by irregular form, from :func:`lmfusion.scoring.words.read_exceptions`.
 
     Raises:
         UserError: there are no summaries, the numbers differ, or the marker is empty.
@@ -102,8 +100,8 @@ def score(
         )
     if not hypotheses:
         raise UserError("Nothing to score: there are no summaries.")
-    ours = [sentences(text, sentence_marker) for text in hypotheses]
-    theirs = [sentences(text, sentence_marker) for text in references]
+    read = reader(sentence_marker, exceptions or {})
+    ours, theirs = list(map(read, hypotheses)), list(map(read, references))
     per_pair = [score_pair(hypothesis, reference) for hypothesis, reference in zip(ours, theirs)]
     means, intervals, averages = _averages(per_pair)
     return RougeScore(
@@ -111,33 +109,14 @@ def score(
         means=means,
         intervals=intervals,
         script_averages=averages,
-        signature=_signature(sentence_marker),
+        signature=_signature(sentence_marker, exceptions or {}),
         hypothesis_sentences=sum(map(len, ours)),
         reference_sentences=sum(map(len, theirs)),
     )
 
 
-def sentences(text: str, marker: str | None = "\n") -> Sentences:
-    """The stemmed words of each sentence that has any.
-
-    A word is a run of ASCII letters and digits, lower-cased; every other character, accented letters included,
-    separates words, as it does for the script, which reads bytes.
-    """
-    if marker == "":
-        raise UserError("The sentence marker is empty. Give the text that stands between sentences, for example <q>.")
-    parts = [text] if marker is None else text.split(marker)
-    words = ([_normalize(word) for word in _WORD.findall(part)] for part in parts)
-    return [sentence for sentence in words if sentence]
-
-
-@lru_cache(maxsize=1 << 18)
-def _normalize(word: str) -> str:
-    word = word.lower()
-    return stem(word) if len(word) > UNSTEMMED else word
-
-
 def score_pair(hypothesis: Sentences, reference: Sentences) -> dict[str, PairScore]:
-    """ROUGE of one summary, from :func:`sentences`."""
+    """ROUGE of one summary, from what :func:`lmfusion.scoring.words.reader` reads."""
     ours = [word for sentence in hypothesis for word in sentence]
     theirs = [word for sentence in reference for word in sentence]
     result = {}
@@ -177,10 +156,18 @@ def _by_metric(values: list[T]) -> dict[str, Measures[T]]:
     return {metric: Measures(*values[3 * i : 3 * i + 3]) for i, metric in enumerate(METRICS)}
 
 
-def _signature(marker: str | None) -> str:
+def _signature(marker: str | None, exceptions: Mapping[str, str]) -> str:
     """Everything that the numbers depend on."""
     split = {None: "none", "\n": "newline"}.get(marker, marker)
-    return (
-        f"ROUGE|like:ROUGE-1.5.5.pl -m -a -n 2|refs:1|stem:porter-1.5.5|exceptions:none|split:{split}|L:summary|"
-        f"F:alpha-0.5|interval:95%-bootstrap-1000-seeds-0-999|version:lmfusion-{version('lmfusion')}"
-    )
+    fields = {
+        "like": "ROUGE-1.5.5.pl -m -a -n 2",
+        "refs": 1,
+        "stem": "porter-1.5.5",
+        "exceptions": fingerprint(exceptions),
+        "split": split,
+        "L": "summary",
+        "F": "alpha-0.5",
+        "interval": f"95%-bootstrap-{perl_bootstrap.SAMPLES}-seeds-0-{perl_bootstrap.SAMPLES - 1}",
+        "version": f"lmfusion-{version('lmfusion')}",
+    }
+    return "|".join(["ROUGE", *(f"{key}:{value}" for key, value in fields.items())])

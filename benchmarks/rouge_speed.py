@@ -1,0 +1,58 @@
+"""How long ROUGE takes on a test set of the size of CNN-DailyMail's: 11,490 summaries of 60 tokens.
+
+    python benchmarks/rouge_speed.py [--summaries N] [--tokens N]
+
+The text is made up: words drawn by Zipf's law from a vocabulary, four sentences per summary, and half of each
+hypothesis copied from its reference, so that matches are as frequent as in real summaries or more so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from itertools import accumulate
+
+from lmfusion.scoring import rouge
+
+LIMIT_SECONDS = 60
+VOCABULARY, SENTENCES = 30_000, 4
+
+
+def made_up_summaries(count: int, tokens: int) -> tuple[list[str], list[str]]:
+    """Hypotheses and references, one sentence per line; the same in every run."""
+    generator = random.Random(1)
+    letters = "etaoinshrdlucmfwypvbg"
+    words = ["".join(generator.choices(letters, k=generator.randint(2, 10))) for _ in range(VOCABULARY)]
+    weights = list(accumulate(1 / (rank + 1) for rank in range(VOCABULARY)))
+    references = [generator.choices(words, cum_weights=weights, k=tokens) for _ in range(count)]
+    hypotheses = []
+    for reference in references:
+        start = generator.randint(0, tokens // 2)
+        others = generator.choices(words, cum_weights=weights, k=tokens - tokens // 2)
+        hypotheses.append(others[:start] + reference[start : start + tokens // 2] + others[start:])
+    return [_text(summary) for summary in hypotheses], [_text(summary) for summary in references]
+
+
+def _text(words: list[str]) -> str:
+    length = max(1, len(words) // SENTENCES)
+    return "\n".join(" ".join(words[start : start + length]) for start in range(0, len(words), length))
+
+
+def main() -> None:
+    """Prints the seconds, and their ratio to the limit."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--summaries", type=int, default=11_490)
+    parser.add_argument("--tokens", type=int, default=60)
+    args = parser.parse_args()
+    hypotheses, references = made_up_summaries(args.summaries, args.tokens)
+    start = time.perf_counter()
+    score = rouge.score(hypotheses, references)
+    seconds = time.perf_counter() - start
+    print(f"ROUGE of {args.summaries:,} summaries of {args.tokens} tokens: {seconds:.1f} s on one core")
+    print(f"  {seconds / LIMIT_SECONDS:.2f} of the limit of {LIMIT_SECONDS} s; {score.signature}")
+    print("  " + ", ".join(f"{metric} F1 {100 * score.means[metric].f1:.2f}" for metric in rouge.METRICS))
+
+
+if __name__ == "__main__":
+    main()
