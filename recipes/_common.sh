@@ -29,7 +29,7 @@ set -euo pipefail
 : "${LM_DROPOUT:=0.1}" "${LM_ATTENTION_DROPOUT:=0.1}"
 : "${LM_LR:=0.002}" "${LM_WARMUP:=100}"
 : "${LM_TOKENS:=2048}"           # tokens a batch
-: "${LM_UPDATES:=400}"           # the learning rate falls linearly until then
+: "${LM_UPDATES:=300}"           # the learning rate falls linearly until then
 : "${LM_VALIDATE_EVERY:=100}"    # updates; as often a checkpoint is written
 
 # sequence-to-sequence models: all share these
@@ -37,8 +37,8 @@ set -euo pipefail
 : "${S2S_DROPOUT:=0.2}" "${S2S_ATTENTION_DROPOUT:=0.1}"
 : "${S2S_LR:=0.001}" "${S2S_WARMUP:=200}"
 : "${S2S_TOKENS:=1500}"
-: "${S2S_UPDATES:=1500}"
-: "${S2S_VALIDATE_EVERY:=250}"
+: "${S2S_UPDATES:=1750}"
+: "${S2S_VALIDATE_EVERY:=250}" "${S2S_PATIENCE:=2}" # stop after as many validations without a gain
 
 # what SRC-ELMO adds
 : "${ELMO_DROPOUT:=0.0}"
@@ -163,7 +163,8 @@ train_seq2seq() {
         --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
         --optimizer adam --adam-betas '(0.9, 0.98)' --adam-eps 1e-8 --clip-norm 1.0 \
         --lr "$S2S_LR" --lr-scheduler polynomial_decay --warmup-updates "$S2S_WARMUP" --end-learning-rate 1e-5 \
-        --total-num-update "$S2S_UPDATES" --max-update "$S2S_UPDATES" --max-tokens "$S2S_TOKENS" \
+        --total-num-update "$S2S_UPDATES" --max-update "$S2S_UPDATES" --patience "$S2S_PATIENCE" \
+        --max-tokens "$S2S_TOKENS" \
         "${TEXT_FLAGS[@]}" --sentencepiece-model "$OUT/data/spm.model" "${BOOKKEEPING[@]}" \
         ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} "$@"
 }

@@ -61,7 +61,7 @@ STAGE_NAMES=(
     "Translating the test set with beam $BEAM, scoring"
 )
 # seconds on two CPU cores: what the number of updates does not change, and what it does
-STAGE_SECONDS=(1 45 $((15 + $(scaled 140))) 1 $((15 + $(scaled 280))) $((15 + $(scaled 400))) 100)
+STAGE_SECONDS=(1 80 $((15 + $(scaled 105))) 1 $((15 + $(scaled 280))) $((15 + $(scaled 440))) 80)
 
 choose_bpe() {
     PREPARE_FLAGS=()

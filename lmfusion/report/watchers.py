@@ -73,7 +73,8 @@ class TrainingWatcher(Watcher):
         return train_log.read_file(log).summary()
 
     def summary_text(self, result: dict[str, Any]) -> str:
-        words = [f"{result['updates']:,} updates", f"{result['tokens_per_second']:,.0f} tokens/s"]
+        early = " (early stop)" if 0 < result["updates"] < self._updates else ""
+        words = [f"{result['updates']:,} updates{early}", f"{result['tokens_per_second']:,.0f} tokens/s"]
         if result["best_valid_perplexity"] is not None:
             words.append(f"best validation perplexity {result['best_valid_perplexity']:.2f}")
         return ", ".join(words)

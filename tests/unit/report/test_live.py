@@ -62,6 +62,13 @@ def test_a_training_is_followed_logged_recorded_and_not_done_twice(tmp_path: Pat
     assert "finished before (20 updates" in shown
 
 
+def test_training_that_stops_early_says_so(tmp_path: Path) -> None:
+    """--patience ends a run before its last update; that is no failure."""
+    status, shown = run_live(tmp_path, TRAINED, "--updates", "30", "--show-validation")
+    assert status == 0
+    assert "toy: 20 updates (early stop), 50 tokens/s, best validation perplexity 8.00, 0:0" in shown
+
+
 def test_a_generation_is_counted_and_timed(tmp_path: Path) -> None:
     status, shown = run_live(tmp_path, GENERATED, "--sentences", "3")
     assert status == 0
