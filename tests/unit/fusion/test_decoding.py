@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 import pytest
 import torch
+from fairseq.data import Dictionary
+from fairseq.search import BeamSearch, DiverseBeamSearch, LexicallyConstrainedBeamSearch, Sampling, Search
 from fairseq.sequence_generator import SequenceGenerator
+from fairseq.token_generation_constraints import pack_constraints
 from torch import Tensor
 
 EOS = 2
@@ -72,23 +75,41 @@ def test_a_step_costs_the_lm_one_position(make_model: Any, source: dict[str, Ten
     assert widths == [1] * 5
 
 
+STRATEGIES: dict[str, Callable[[Dictionary], Search]] = {
+    "beam": BeamSearch,
+    "sampling": lambda dictionary: Sampling(dictionary, sampling_topk=5),
+    "diverse beam": lambda dictionary: DiverseBeamSearch(dictionary, num_groups=2, diversity_strength=0.5),
+    "constraints": lambda dictionary: LexicallyConstrainedBeamSearch(dictionary, "ordered"),
+}
+CONSTRAINTS = [[torch.tensor([7])], [torch.tensor([6, 5])], [torch.tensor([4]), torch.tensor([8])]]
+
+
 @pytest.mark.parametrize(("src", "tgt"), [("none", "elmo"), ("none", "finetune"), ("elmo", "finetune")])
-@pytest.mark.parametrize("search", ["beam", "forced prefix"])
+@pytest.mark.parametrize("prefix", [None, PREFIX[:, 1:3]], ids=["", "forced prefix"])
+@pytest.mark.parametrize("strategy", ["beam", "sampling", "constraints"])
 @torch.no_grad()
-def test_beam_search_scores_are_those_of_the_full_pass(
-    make_model: Any, task: Any, source: dict[str, Tensor], src: str, tgt: str, search: str
+def test_scores_of_a_search_are_those_of_the_full_pass(
+    *,
+    make_model: Any,
+    task: Any,
+    source: dict[str, Tensor],
+    src: str,
+    tgt: str,
+    prefix: Tensor | None,
+    strategy: str,
 ) -> None:
     """fairseq's own generator: beams cross, finished sentences leave the batch, prefixes are forced."""
     model = make_model(src, tgt)
     model.decoder.layers[-1].final_layer_norm.bias += 0.5  # together they make </s> likelier:
     model.decoder.output_projection.weight[EOS] += 0.5  # hypotheses end early and late
-    flags = {"beam_size": 4, "max_len_b": 9, "min_len": 4, "normalize_scores": False}
+    search = STRATEGIES[strategy](task.target_dictionary)
+    flags = {"beam_size": 4, "max_len_b": 9, "min_len": 4, "normalize_scores": False, "search_strategy": search}
     generator = SequenceGenerator([model], task.target_dictionary, **flags)
-    prefix = PREFIX[:, 1:3] if search == "forced prefix" else None
-    found = generator.generate([model], {"net_input": source}, prefix_tokens=prefix)
+    constraints = pack_constraints(CONSTRAINTS) if search.supports_constraints else None
+    found = generator.generate([model], {"net_input": source}, prefix_tokens=prefix, constraints=constraints)
     lengths = set()
     for row, hypotheses in enumerate(found):
-        assert len(hypotheses) == 4
+        assert hypotheses
         for hypothesis in hypotheses:
             tokens = hypothesis["tokens"]
             lengths.add(len(tokens))
@@ -99,7 +120,37 @@ def test_beam_search_scores_are_those_of_the_full_pass(
             scores = model(**alone, prev_output_tokens=shifted)[0].log_softmax(-1)[0]
             expected = scores.gather(1, tokens.unsqueeze(1)).squeeze(1)
             torch.testing.assert_close(hypothesis["positional_scores"], expected, rtol=0, atol=1e-4)
-    assert len(lengths) > 1
+        if constraints is not None:
+            assert all(set(wanted.tolist()) <= set(hypotheses[0]["tokens"].tolist()) for wanted in CONSTRAINTS[row])
+    assert len(lengths) > 1 or constraints is not None
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "strategy"),
+    [
+        *((src, tgt, "beam") for src, tgt in CELLS),
+        *(("none", "elmo", name) for name in STRATEGIES if name != "beam"),
+        *(("elmo", "finetune", name) for name in STRATEGIES if name != "beam"),
+    ],
+)
+@torch.no_grad()
+def test_a_search_finds_the_same_without_any_cache(
+    make_model: Any, task: Any, source: dict[str, Tensor], src: str, tgt: str, strategy: str
+) -> None:
+    """Token for token; scores, which a diverse beam search lowers by its penalties, to 1e-4."""
+    model = make_model(src, tgt)
+    search = STRATEGIES[strategy](task.target_dictionary)
+    flags = {"beam_size": 4, "max_len_b": 9, "min_len": 2, "search_strategy": search}
+    generator = SequenceGenerator([model], task.target_dictionary, **flags)
+    constraints = pack_constraints(CONSTRAINTS) if search.supports_constraints else None
+    found = []
+    for generator.model.has_incremental in (True, False):
+        torch.manual_seed(1)
+        found.append(generator.generate([model], {"net_input": source}, constraints=constraints))
+    for cached, uncached in zip(*found):
+        assert [ours["tokens"].tolist() for ours in cached] == [theirs["tokens"].tolist() for theirs in uncached]
+        for ours, theirs in zip(cached, uncached):
+            torch.testing.assert_close(ours["score"], theirs["score"], rtol=0, atol=1e-4)
 
 
 @torch.no_grad()
