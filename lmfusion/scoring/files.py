@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lmfusion.errors import UserError
-from lmfusion.scoring import generate_output, test_sets
+from lmfusion.scoring import generate_output, named_test_sets
 from lmfusion.scoring.text_files import PathLike, read_lines
 
 
@@ -67,7 +67,7 @@ def read_named_test_set(
     """
     system = _system(hypotheses, generated)
     lines = read_system(system, generated is not None, detokenize)
-    streams = test_sets.references(test_set, language_pair)
+    streams = named_test_sets.references(test_set, language_pair)
     for stream in streams:
         if len(stream) != len(lines):
             name = f"{test_set} {language_pair}"

@@ -150,8 +150,7 @@ def _without_bpe(lines: Lines, path: PathLike) -> Lines:
         "H": {i: join_target(text) for i, text in lines["H"].items()},
         "D": {i: (remove_bpe if decoded else join_target)(text) for i, text in lines["D"].items()},
     }
-    if not any(_SENTENCEPIECE_MARK in text for text in source + target):
-        _check_spaces(path, joined)
+    _check_spaces(path, joined)
     return joined
 
 

@@ -112,6 +112,32 @@ def test_text_that_lost_its_spaces_is_an_error_with_the_flags_that_did_it(tmp_pa
         generate_output.read(save(tmp_path, text))
 
 
+@pytest.mark.parametrize("others", ["", sentence(1, "▁t", "▁b", "f f", "ff"), sentence(1, "▁t", "▁b", "▁g g", "gg")])
+def test_pieces_of_an_untrained_model_are_no_words_that_lost_their_spaces(tmp_path: Path, others: str) -> None:
+    path = save(tmp_path, sentence(0, "▁s", "▁a", "e e", "ee") + others)
+    output = generate_output.read(path)
+    assert output.hypotheses[0] == "ee"
+    assert generate_output.trusted_references(path) == output.references
+    assert generate_output.read(path, detokenize="de").hypotheses == output.hypotheses, "not detokenized by fairseq"
+
+
+def test_all_lines_tell_whether_pieces_are_sentencepiece(tmp_path: Path) -> None:
+    left_in = sentence(0, "▁s", "▁a ▁b", "e e", "e e") + sentence(1, "▁s", "▁a", "▁f f ▁g", "▁f f ▁g")
+    assert generate_output.read(save(tmp_path, left_in)).hypotheses == ["ee", "ff g"]
+    interactive = "S-0\t▁s t\nH-0\t-1\te e\nD-0\t-1\tee\n"
+    assert generate_output.read(save(tmp_path, interactive)).hypotheses == ["ee"]
+    assert generate_output.read(save(tmp_path, interactive), detokenize="de").hypotheses == ["ee"]
+
+
+def test_source_and_target_may_have_different_pieces(tmp_path: Path) -> None:
+    text = sentence(0, "▁so ur ce", "k@@ ü@@ ç@@ ük ev", "k@@ üç@@ ük bir ev", "küçük bir ev")
+    output = generate_output.read(save(tmp_path, text))
+    assert (output.sources, output.references, output.hypotheses) == (["source"], ["küçük ev"], ["küçük bir ev"])
+    interactive = "".join(line for line in text.splitlines(keepends=True) if line[0] != "T")
+    assert generate_output.read(save(tmp_path, interactive)).hypotheses == ["küçük bir ev"]
+    assert generate_output.read(save(tmp_path, interactive), detokenize="tr").hypotheses == ["küçük bir ev"]
+
+
 def test_single_words_have_no_spaces_to_lose(tmp_path: Path) -> None:
     assert generate_output.read(save(tmp_path, sentence(0, "a", "b", "Hund", "Hund"))).hypotheses == ["Hund"]
 
