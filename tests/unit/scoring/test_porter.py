@@ -27,7 +27,8 @@ fundamental fundam  departmental depart  agreement agreem  sentimental sentim  e
 experimental experi  tournament tournam  testament testam  incremental increm  dying dy  lying ly  skies ski
 news new  innings in  proceed proce  possibly possibl  geology geologi  analogy analog  yes ye  yellow yellow
 yed yed  ying ying  toyed toi
-playing plai  boxed box  snowed snow  delivered deliv  sayyid sayyid  1980s 1980  2nd 2nd  mp3s mp3  ipv6ness ipv6  90ies 90i  is is  be be  a a
+playing plai  boxed box  snowed snow  delivered deliv  sayyid sayyid
+1980s 1980  2nd 2nd  mp3s mp3  ipv6ness ipv6  90ies 90i  is is  be be  a a
 """.split()
 
 
