@@ -6,6 +6,7 @@ The only file that knows both axes of the table in the paper's section 2.
 from __future__ import annotations
 
 import copy
+import json
 from argparse import ArgumentParser
 from contextlib import nullcontext
 from pathlib import Path
@@ -66,6 +67,8 @@ class TransformerLMFusion(TransformerModelBase):
         model = super().build_model(nested, task)
         assert isinstance(model, TransformerLMFusion)
         model.needs_weights = described
+        if not described:
+            _check_same_lms(cfg, nested)
         for side in SIDES:
             _remember(cfg, f"{side}_lm_config", getattr(nested, f"{side}_lm_config"))
         return model
@@ -109,7 +112,8 @@ class TransformerLMFusion(TransformerModelBase):
     def load_state_dict(self, state_dict: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """As fairseq's; afterwards the LMs inside have their weights."""
         result = super().load_state_dict(state_dict, *args, **kwargs)
-        self.needs_weights = False
+        missing = result.missing_keys if result is not None else []
+        self.needs_weights = self.needs_weights and any(".embed_tokens.representation.lm." in name for name in missing)
         return result
 
 
@@ -159,6 +163,25 @@ def _use_stored_lm(cfg: Any) -> None:
     stored = (read_checkpoint(path).get("cfg") or {}).get("model") or {}
     for side in missing:
         setattr(cfg, f"{side}_lm_config", stored.get(f"{side}_lm_config"))
+
+
+def _check_same_lms(cfg: Any, built: Any) -> None:
+    """A run goes on with the LM it was started with, whose weights its checkpoint brings: another would be ignored.
+
+    Raises:
+        UserError: naming the file, the checkpoint and the mend.
+    """
+    path = _checkpoint_to_resume(cfg) if any(getattr(cfg, f"{side}_lm") for side in SIDES) else None
+    if path is None:
+        return
+    stored = (read_checkpoint(path).get("cfg") or {}).get("model") or {}
+    for side in SIDES:
+        before, now = stored.get(f"{side}_lm_config"), getattr(built, f"{side}_lm_config")
+        if before and now and json.loads(before).get("fingerprint") != json.loads(now)["fingerprint"]:
+            raise UserError(
+                f"{path} was trained with another language model than {getattr(cfg, f'{side}_lm')}, which would be "
+                f"ignored: give the one it was started with as --{side}-lm, or choose another --save-dir."
+            )
 
 
 def _checkpoint_to_resume(cfg: Any) -> Path | None:

@@ -13,7 +13,7 @@ Our own tensors are batch-first (``B x T x C``). What goes into fairseq's layers
 from __future__ import annotations
 
 import hashlib
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, Optional
 
@@ -45,7 +45,7 @@ def first_difference(ours: list[str], theirs: list[str]) -> int | None:
     return None if len(ours) == len(theirs) else min(len(ours), len(theirs))
 
 
-class PretrainedLM(nn.Module):
+class PretrainedLM(nn.Module, ABC):
     """A language model as the fusion code sees it.
 
     Subclasses set the attributes below and implement :meth:`layer_states` and :meth:`top_state`.

@@ -122,6 +122,33 @@ def test_run_resumes_after_the_lm_file_is_gone(
     assert torch.equal(resumed(**net_input)[0], model(**net_input)[0])
 
 
+def test_run_does_not_go_on_with_another_lm(
+    *, make_cell: Any, task: Any, shake: Any, src_lm: Path, tmp_path: Path, make_cloze: Any, save_lm: Any
+) -> None:
+    """Its weights would be ignored, for the checkpoint brings those of the one before."""
+    first = run_config(make_cell("elmo", "none"), tmp_path)
+    model = build_model(first.model, task)
+    torch.save({"cfg": OmegaConf.to_container(first), "model": model.state_dict()}, tmp_path / "checkpoint_last.pt")
+    build_model(run_config(make_cell("elmo", "none"), tmp_path).model, task)
+    src_lm.unlink()
+    save_lm(shake(make_cloze()), src_lm.name)
+    with pytest.raises(UserError, match=r"was trained with another language model than .*--save-dir"):
+        build_model(run_config(make_cell("elmo", "none"), tmp_path).model, task)
+
+
+def test_weights_without_those_of_the_lm_do_not_count(
+    make_cell: Any, task: Any, net_input: dict[str, Tensor]
+) -> None:
+    """Loaded leniently (strict=False), they leave random numbers in its place."""
+    cfg = make_cell("elmo", "none")
+    weights = TransformerLMFusion.build_model(cfg, task).state_dict()
+    rest = {name: value for name, value in weights.items() if ".representation.lm." not in name}
+    empty = TransformerLMFusion.build_model(cfg, task)
+    empty.load_state_dict(rest, strict=False)
+    with pytest.raises(UserError, match="has no weights"):
+        empty(**net_input)
+
+
 def test_new_run_without_the_lm_file_is_refused(make_cell: Any, task: Any, src_lm: Path, tmp_path: Path) -> None:
     cfg = run_config(make_cell("elmo", "none"), tmp_path)
     src_lm.unlink()
