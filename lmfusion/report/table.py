@@ -21,7 +21,7 @@ from lmfusion.report.live_line import clock
 from lmfusion.report.run_folder import FINISHED, RunFolder
 from lmfusion.scoring import rouge
 
-FILE_WIDTH = 110
+FILE_WIDTH = 120
 ROUGE_HEADINGS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 
 

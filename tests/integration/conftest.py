@@ -19,6 +19,7 @@ ROOT = Path(__file__).parents[2]
 EMBEDDED = Path(os.environ.get("LMFUSION_CORPUS", ROOT / "data-prep" / "debian" / "en-de"))
 # Test and valid are no multiples of 8: fairseq leaves out the rest if one lets it.
 SLICE = {"train": 400, "valid": 25, "test": 25, "mono.train": 600, "mono.valid": 30}
+SYNOPSES = {f"synopsis.{split}": SLICE[split] for split in ("train", "valid", "test")}
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,12 @@ def open_text(name: str):
 def small_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The first lines of every file of the embedded en-de corpus (or of the one that LMFUSION_CORPUS names)."""
     folder = tmp_path_factory.mktemp("corpus")
-    for split, size in SLICE.items():
-        for lang in ("en", "de"):
-            with open_text(f"{split}.{lang}") as stream:
-                lines = list(islice(stream, size))
-            (folder / f"{split}.{lang}").write_text("".join(lines), encoding="utf-8")
+    for sizes, sides in ((SLICE, ("en", "de")), (SYNOPSES, ("description", "synopsis"))):
+        for split, size in sizes.items():
+            for side in sides:
+                with open_text(f"{split}.{side}") as stream:
+                    lines = list(islice(stream, size))
+                (folder / f"{split}.{side}").write_text("".join(lines), encoding="utf-8")
     return folder
 
 

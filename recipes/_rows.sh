@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# What the folders with a script per row of the paper's table share. Source it, do not run it.
+#
+# A folder's _corpus.sh sets its numbers, sources _common.sh and this, calls rows_begin, prepares its corpus, and gives
+#   SRC_LM       a cloze LM of the source side
+#   target_lm    a function that sets TGT_LM, a causal LM of the target side, after pretraining it where there is none
+# A row then is a line or two: what it adds to the baseline.
+set -euo pipefail
+. "$ROOT/recipes/_stages.sh"
+
+# THE NUMBERS that only rows need
+: "${FT_SCALE:=1}"               # what SRC-FT and TGT-FT multiply the LM's top state by: it comes with a deviation of 2
+
+# rows_begin FOLDER WORD...: FOLDER is the recipe's, WORD... its command line. Environment, device; other numbers than
+# those that $OUT was begun with are refused, so that all rows in it can be compared.
+rows_begin() {
+    RECIPE="$1" ROW="$(basename "$0" .sh)" OUT_OPTION="OUT=FOLDER"
+    shift
+    case "${1:-}" in
+    "") ;;
+    -h | --help) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "$RECIPE/$ROW.sh" && exit 0 ;;
+    *) die "$1: $ROW.sh takes no options. Set numbers in the environment: S2S_UPDATES=500 bash $RECIPE/$ROW.sh" ;;
+    esac
+    [[ -n "${NO_SETUP:-}" ]] || bash "$ROOT/scripts/setup.sh" >/dev/null
+    begin
+    # shellcheck disable=SC2046  # one word a number is what is wanted
+    same_settings $(numbers "$ROOT/recipes/_rows.sh" "$RECIPE/_corpus.sh")
+}
+
+# shipped FILE: a file of pretrained/; PRETRAINED names another folder.
+shipped() {
+    local file="${PRETRAINED:-pretrained}/$1"
+    [[ -f "$file" ]] || die "$file: no such file. Check the repository out again, or set PRETRAINED to its folder."
+    printf '%s\n' "$file"
+}
+
+# finetune SIDE LM: sets FUSION to the flags of a model whose SIDE (src, tgt) reads the LM's top state and trains it.
+finetune() {
+    # shellcheck disable=SC2034  # rows use it
+    FUSION=(--arch "$1_ft_tiny" --"$1"-lm "$2" --"$1"-embed-scale "$FT_SCALE")
+}
+
+# row FLAGS...: train this row's model, generate, score; its run folder is called as its script.
+row() {
+    train_seq2seq "$ROW" "$@"
+    generate "$ROW"
+    score "$ROW"
+}
+
+# all_rows ROW...: one after the other, those too that come after a failed one; then the table.
+all_rows() {
+    local name status failed="" folders=()
+    for name in "$@"; do
+        printf '%s\n' "$name"
+        status=0
+        bash "$RECIPE/$name.sh" || status=$?
+        ((status < 128)) || exit "$status" # interrupted
+        ((status == 0)) || failed="$failed $name"
+        folders+=("$OUT/$name")
+    done
+    python -m lmfusion.report.table "${folders[@]}" --save "$OUT/table.txt"
+    [[ -z "$failed" ]] || die "failed:$failed. What they said is above and in $OUT/ROW/*.log; run this again to go on."
+}

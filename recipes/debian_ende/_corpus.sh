@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# English-German translation on the embedded corpus: what all rows have in common. Source it, do not run it.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+OUT="${OUT:-runs/debian_ende}"
+CORPUS="${CORPUS:-data-prep/debian/en-de}"
+
+# THE NUMBERS of this corpus; all others are in recipes/_common.sh. Set any in the environment to override it.
+: "${BITEXT_LINES:=10000}"
+: "${S2S_UPDATES:=3000}"
+
+. recipes/_common.sh
+. recipes/_rows.sh
+rows_begin recipes/debian_ende "$@"
+
+# shellcheck disable=SC2034  # rows use it
+SRC_LM="$(shipped en-cloze.pt)"
+SPM="$(shipped spm.model)" DICT="$(shipped dict.txt)"
+prepare "$CORPUS" --spm "$SPM" --dict "$DICT" --lm-langs
+
+target_lm() {
+    # shellcheck disable=SC2034  # rows use it
+    TGT_LM="$(shipped de-causal.pt)"
+}

@@ -1,0 +1,216 @@
+"""The folders with a script per row: same rows, same budget, and each row's few flags, with a stub for Python."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+from lmfusion.fusion.config import check_combination
+
+RECIPES = Path(__file__).parents[3] / "recipes"
+FOLDERS = ["debian_ende", "debian_synopsis"]
+CLOZE, CAUSAL = "pretrained/en-cloze.pt", {"debian_ende": "pretrained/de-causal.pt"}
+NUMBERS = {"ELMO_DROPOUT": "0.1", "ELMO_SCALE": "1.5", "FT_SCALE": "0.5"}
+FROZEN = "--{0}-elmo-dropout 0.1 --{0}-elmo-affine --{0}-embed-scale 1.5"
+ROWS = {
+    "baseline": "--arch lmfusion_tiny",
+    "shared": "--arch lmfusion_tiny --share-all-embeddings",
+    "src_elmo": "--arch src_elmo_tiny --src-lm CLOZE " + FROZEN.format("src"),
+    "src_elmo_shdemb": f"--arch src_elmo_tiny --src-lm CLOZE {FROZEN.format('src')} --share-decoder-input-output-embed",
+    "src_ft": "--arch src_ft_tiny --src-lm CLOZE --src-embed-scale 0.5",
+    "tgt_elmo": "--arch tgt_elmo_tiny --tgt-lm CAUSAL " + FROZEN.format("tgt"),
+    "tgt_ft": "--arch tgt_ft_tiny --tgt-lm CAUSAL --tgt-embed-scale 0.5",
+}
+# Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
+STUB = r"""#!/bin/sh
+case "$*" in *'print("device"'*) echo "device 0 /user-dir"; exit 0 ;; esac
+for word in "$@"; do printf '%s\037' "$word"; done >>"$CALLS"
+echo >>"$CALLS"
+case " $* " in *" $FAIL "*) exit 3 ;; esac
+"""
+
+
+def scripts(folder: str) -> dict[str, str]:
+    """The text of every script of a folder, by name."""
+    return {path.stem: path.read_text(encoding="utf-8") for path in (RECIPES / folder).glob("*.sh")}
+
+
+def delta(script: str) -> list[str]:
+    """What a row says beyond its first lines."""
+    return script.split("_corpus.sh\"\n\n", 1)[1].splitlines()
+
+
+@dataclass
+class Recipes:
+    """Runs scripts of a folder with a stub in place of Python."""
+
+    out: Path
+    environment: dict[str, str]
+
+    def run(self, script: str, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", RECIPES / script, *words],
+            env={**self.environment, **settings},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def calls(self) -> list[list[str]]:
+        """The commands so far."""
+        lines = (self.out / "calls").read_text(encoding="utf-8").splitlines()
+        return [line.split("\037")[:-1] for line in lines]
+
+    def command(self, name: str, step: str) -> list[str]:
+        """The fairseq command of a run folder's step."""
+        head = ["-m", "lmfusion.report.live", str(self.out / name), step]
+        (call,) = [call for call in self.calls() if call[:4] == head]
+        return call[call.index("--") + 1 :]
+
+
+@pytest.fixture
+def recipes(tmp_path: Path) -> Recipes:
+    stub = tmp_path / "bin" / "python"
+    stub.parent.mkdir()
+    stub.write_text(STUB, encoding="utf-8")
+    stub.chmod(0o755)
+    text = tmp_path / "data" / "text"
+    text.mkdir(parents=True)
+    for side in ("en", "de", "description", "synopsis"):
+        (text / f"test.{side}").write_text("one line\n", encoding="utf-8")
+    path = f"{stub.parent}{os.pathsep}{os.environ['PATH']}"
+    own = {"PATH": path, "NO_SETUP": "1", "OUT": str(tmp_path), "CALLS": str(tmp_path / "calls"), "FAIL": "nothing"}
+    return Recipes(tmp_path, {**os.environ, **own})
+
+
+def test_both_folders_have_the_same_rows_but_for_lead() -> None:
+    names = [set(scripts(folder)) for folder in FOLDERS]
+    assert names[0] == {*ROWS, "all", "_corpus"}
+    assert names[1] == names[0] | {"lead"}
+    for name in ROWS:
+        assert scripts(FOLDERS[0])[name] == scripts(FOLDERS[1])[name], "the experiment is the same"
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_row_is_a_few_lines_and_two_rows_differ_in_a_few(folder: str) -> None:
+    texts = scripts(folder)
+    for name in ROWS:
+        assert len(delta(texts[name])) <= 3, name
+        assert texts[name].splitlines()[1].startswith("# "), "says what the row is"
+        changed = difflib.unified_diff(texts["baseline"].splitlines(), texts[name].splitlines(), n=0)
+        added = [line for line in changed if re.match(r"\+(?!\+)", line)]
+        assert len(added) <= 4, name
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_each_row_adds_its_flags_to_the_same_training(folder: str, recipes: Recipes) -> None:
+    causal = CAUSAL.get(folder, f"{recipes.out}/causal.en/checkpoints/checkpoint_best.pt")
+    common = set()
+    for name, flags in ROWS.items():
+        done = recipes.run(f"{folder}/{name}.sh", **NUMBERS)
+        assert done.returncode == 0, done.stderr
+        command = recipes.command(name, "train")
+        own = flags.replace("CLOZE", CLOZE).replace("CAUSAL", causal).split()
+        assert command[-len(own) :] == own
+        rest = command[: -len(own)]
+        assert rest.count(f"{recipes.out}/{name}/checkpoints") == 1
+        common.add(tuple(word for word in rest if word != f"{recipes.out}/{name}/checkpoints"))
+        args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
+        check_combination(convert_namespace_to_omegaconf(args).model)
+    assert len(common) == 1, "the budget and everything else is the same"
+
+
+def without_user_dir(command: list[str]) -> list[str]:
+    """A command's words without its name and --user-dir, which this process has imported already."""
+    place = command.index("--user-dir")
+    return [*command[1:place], *command[place + 2 :]]
+
+
+def test_synopses_are_cut_limited_and_scored_by_rouge(recipes: Recipes) -> None:
+    done = recipes.run("debian_synopsis/baseline.sh", MAX_SOURCE="77", MIN_LEN="5", MAX_LEN="21")
+    assert done.returncode == 0, done.stderr
+    for step in ("train", "generate"):
+        command = " ".join(recipes.command("baseline", step))
+        assert "--truncate-source --max-source-positions 77" in command
+        assert "--tokenizer moses_monolingual --moses-lang en" in command
+        assert "-s description -t synopsis" in command
+    assert "--min-len 5 --max-len-a 0 --max-len-b 21 --lenpen 1 --no-repeat-ngram-size 3" in command
+    assert " ".join(recipes.calls()[-1]).endswith(f"--reference {recipes.out}/data/text/test.synopsis --metric rouge")
+
+
+def test_translations_are_neither_cut_nor_limited(recipes: Recipes) -> None:
+    assert recipes.run("debian_ende/baseline.sh").returncode == 0
+    words = [word for step in ("train", "generate") for word in recipes.command("baseline", step)]
+    assert not {"--truncate-source", "--max-len-b", "--no-repeat-ngram-size"} & set(words)
+    assert "--metric" not in recipes.calls()[-1]
+
+
+def test_the_english_causal_lm_is_pretrained_once_for_both_rows(recipes: Recipes) -> None:
+    for row in ("tgt_elmo", "tgt_ft"):
+        assert recipes.run(f"debian_synopsis/{row}.sh").returncode == 0
+    prepared = [call[-2:] for call in recipes.calls() if call[0].endswith("prepare.py")]
+    assert prepared.count(["--lm-langs", "en"]) == 2
+    trained = [call for call in recipes.calls() if call[2:4] == [f"{recipes.out}/causal.en", "train"]]
+    assert trained[0] == trained[1], "so that the second finds the first one's run finished"
+    assert f"{recipes.out}/data/lm.en" in trained[0]
+    assert "uni_transformer_lm" in trained[0]
+    assert "--self-target" not in trained[0]
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_all_goes_on_after_a_failed_row_and_ends_in_the_table(folder: str, recipes: Recipes) -> None:
+    done = recipes.run(f"{folder}/all.sh", FAIL="src_elmo")
+    assert done.returncode == 2
+    assert "failed: src_elmo." in done.stderr
+    table = recipes.calls()[-1]
+    assert table[1] == "lmfusion.report.table"
+    names = [Path(word).name for word in table[2 : table.index("--save")]]
+    assert sorted(names) == sorted({*ROWS, "lead"} if folder == "debian_synopsis" else ROWS)
+    assert recipes.command("tgt_ft", "train"), "a row after the failed one"
+
+
+def test_an_interrupted_row_ends_all(recipes: Recipes) -> None:
+    stub = recipes.out / "bin" / "python"
+    stub.write_text(STUB.replace("exit 3", "exit 130"), encoding="utf-8")
+    done = recipes.run("debian_ende/all.sh", FAIL="shared")
+    assert done.returncode == 130
+    assert "lmfusion.report.table" not in json.dumps(recipes.calls())
+
+
+def test_rows_of_one_folder_share_their_numbers(recipes: Recipes) -> None:
+    assert recipes.run("debian_ende/baseline.sh").returncode == 0
+    other = recipes.run("debian_ende/src_ft.sh", S2S_UPDATES="7")
+    assert other.returncode == 2
+    assert re.search(r"< S2S_UPDATES=\d+ > S2S_UPDATES=7", other.stderr)
+    assert "Choose another OUT=FOLDER, or delete it." in other.stderr
+
+
+def test_options_are_refused_and_help_is_given(recipes: Recipes) -> None:
+    refused = recipes.run("debian_ende/src_ft.sh", "--updates", "9")
+    assert refused.returncode == 2
+    assert "--updates: src_ft.sh takes no options. Set numbers in the environment" in refused.stderr
+    shown = recipes.run("debian_ende/src_ft.sh", "--help")
+    assert shown.returncode == 0
+    assert shown.stdout.startswith("SRC-FT: ")
+    missing = recipes.run("debian_ende/src_ft.sh", PRETRAINED="nowhere")
+    assert missing.returncode == 2
+    assert "nowhere/en-cloze.pt: no such file" in missing.stderr
+
+
+@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
+def test_shellcheck_finds_nothing() -> None:
+    files = [str(path.relative_to(RECIPES.parent)) for path in sorted(RECIPES.rglob("*.sh"))]
+    assert len(files) > 20
+    command = ["shellcheck", "-x", "-P", "SCRIPTDIR", *files]
+    done = subprocess.run(command, cwd=RECIPES.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
