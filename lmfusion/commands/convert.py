@@ -1,0 +1,86 @@
+"""``lmfusion convert``: a checkpoint of the paper's released code as one of ours."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lmfusion.errors import UserError
+
+
+def add(commands: Any) -> None:
+    """The command's flags."""
+    text = "convert a checkpoint of the paper's released code (2019)"
+    parser = commands.add_parser("convert", help=text, description=text)
+    parser.add_argument("checkpoint", metavar="IN", help="language model or sequence-to-sequence model, as released")
+    parser.add_argument("--out", metavar="OUT", help="checkpoint to write; may be left out with --check")
+    parser.add_argument("--dict", metavar="DICT", help="dict.txt it was trained with (of both sides)")
+    parser.add_argument("--src-dict", metavar="DICT", help="dict.txt of the source side, where the sides differ")
+    parser.add_argument("--tgt-dict", metavar="DICT", help="dict.txt of the target side, where the sides differ")
+    parser.add_argument(
+        "--lm",
+        metavar="LM",
+        help="file of the language model inside (released format or ours), for what cannot be seen in its weights: "
+        "only its flags are read",
+    )
+    parser.add_argument("--src-lm", metavar="LM", help="the same of the source side, where the sides differ")
+    parser.add_argument("--tgt-lm", metavar="LM", help="the same of the target side, where the sides differ")
+    known = "a flag of its training that it does not know, e.g. decoder_attention_heads=16; several times for several"
+    for flag, owner in (("--arg", ""), ("--src-lm-arg", " (source LM)"), ("--tgt-lm-arg", " (target LM)")):
+        parser.add_argument(flag, metavar="NAME=VALUE", action="append", default=[], help=known + owner)
+    parser.add_argument(
+        "--check",
+        metavar="SAMPLE",
+        help="print what every layer makes of a sentence: tokens as in the training data, separated by spaces; for a "
+        "sequence-to-sequence model SOURCE or 'SOURCE ||| TARGET'",
+    )
+    parser.add_argument(
+        "--drop-meters", action="store_true", help="read past the running averages that the released code saves"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """``lmfusion convert IN --dict DICT --out OUT``"""
+    from lmfusion.convert import Inputs, convert, summarize
+
+    logging.getLogger("hydra").setLevel(logging.WARNING)  # no news of its own start
+    if args.out is None and args.check is None:
+        raise UserError("there is nothing to do: give --out FILE to write the converted checkpoint, or --check SAMPLE.")
+    if args.out is not None and Path(args.out).exists() and Path(args.out).samefile(args.checkpoint):
+        raise UserError(f"--out {args.out} is the file to convert itself: give another name.")
+    inputs = Inputs(
+        dictionary=args.dict,
+        dictionaries={side: path for side, path in (("src", args.src_dict), ("tgt", args.tgt_dict)) if path},
+        lm=args.lm,
+        lms={side: path for side, path in (("src", args.src_lm), ("tgt", args.tgt_lm)) if path},
+        args=_values(args.arg),
+        lm_args={"src": _values(args.src_lm_arg), "tgt": _values(args.tgt_lm_arg)},
+        drop_meters=args.drop_meters,
+    )
+    converted = convert(args.checkpoint, inputs)
+    if args.check is not None:
+        for line in summarize(converted.model, args.check).lines():
+            print(line)
+    if args.out is not None:
+        converted.write(args.out)
+        count = sum(parameter.numel() for parameter in converted.model.parameters())
+        print(f"wrote {args.out}: {converted.checkpoint['cfg']['model']['_name']}, {count:,} parameters")
+
+
+def _values(given: Sequence[str]) -> dict[str, Any]:
+    """``NAME=VALUE`` of the command line as Python's values."""
+    values = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not (name.isidentifier() and equals):
+            raise UserError(f"{text!r} is no NAME=VALUE, as in decoder_attention_heads=16.")
+        try:
+            values[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            values[name] = value  # a word
+    return values

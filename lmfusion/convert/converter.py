@@ -1,0 +1,161 @@
+"""Checkpoints of the paper's released code as ours: read, understood, carried over, loaded into our model, written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairseq.data import Dictionary
+from torch import nn
+
+from lmfusion.checkpoints import write_checkpoint
+from lmfusion.convert.build_seq2seq import build_seq2seq
+from lmfusion.convert.dictionaries import check_size, read_dictionary
+from lmfusion.convert.fairseq_config import checkpoint, training_config
+from lmfusion.convert.folding import fold_projections
+from lmfusion.convert.language_model import CAUSAL, CLOZE, lm_config
+from lmfusion.convert.lm_weights import lm_ignored, lm_moves
+from lmfusion.convert.plan import carry_out
+from lmfusion.convert.released import Arguments, Released, read_lm_values, read_released
+from lmfusion.errors import UserError
+from lmfusion.lm.base import TransformerLM
+from lmfusion.lm.loading import build
+
+SEQ2SEQ = "transformer_lmfusion"
+# The released code's architectures, and what they are here.
+ARCHITECTURES = {
+    **dict.fromkeys(["bi_transformer_lm", "bi_transformer_lm_big", "bi_transformer_lm_big_non_cloze"], CLOZE),
+    **dict.fromkeys(["transformer_lm", "transformer_lm_big", "transformer_lm_wiki103", "transformer_lm_gbw"], CAUSAL),
+    **dict.fromkeys(["transformer", "transformer_iwslt_de_en", "transformer_wmt_en_de"], SEQ2SEQ),
+    **dict.fromkeys(["transformer_wmt_en_de_big", "transformer_wmt_en_de_big_t2t"], SEQ2SEQ),
+    **dict.fromkeys(["transformer_vaswani_wmt_en_de_big", "transformer_vaswani_wmt_en_fr_big"], SEQ2SEQ),
+}
+_SIDES = {"src": "source", "tgt": "target"}
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a user gives besides the checkpoint.
+
+    Attributes:
+        dictionary: dict.txt of a language model, or of both sides.
+        dictionaries: by side (``"src"``, ``"tgt"``), where they differ.
+        lm: file of the language model inside, for what the checkpoint does not know of it.
+        lms: by side, where they differ.
+        args: flags of the training that the checkpoint does not know.
+        lm_args: the same of the language models inside, by side.
+        drop_meters: read past the released code's running averages.
+    """
+
+    dictionary: str | None = None
+    dictionaries: Mapping[str, str] = field(default_factory=dict)
+    lm: str | None = None
+    lms: Mapping[str, str] = field(default_factory=dict)
+    args: Mapping[str, Any] = field(default_factory=dict)
+    lm_args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    drop_meters: bool = False
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A converted model, in eval mode, and the checkpoint fairseq would have saved of it."""
+
+    model: nn.Module
+    checkpoint: dict[str, Any]
+
+    def write(self, out: str | Path) -> None:
+        """Write the checkpoint whole or not at all.
+
+        Raises:
+            UserError: if it cannot be written.
+        """
+        write_checkpoint(self.checkpoint, out)
+
+
+def convert(path: str | Path, inputs: Inputs) -> Converted:
+    """Convert a checkpoint of the released code; nothing is written.
+
+    Args:
+        path: of the checkpoint.
+        inputs: everything else.
+
+    Raises:
+        UserError: if a file cannot be read, something needed is not known, or the weights are not those of the model
+            that is described (all differences are listed by name).
+    """
+    released = read_released(path, drop_meters=inputs.drop_meters)
+    args = released.args.updated(inputs.args)
+    arch = str(args.need("arch"))
+    if arch not in ARCHITECTURES:
+        raise UserError(
+            f"{path} has the architecture {arch}, which is not known: lmfusion converts {', '.join(ARCHITECTURES)}. If "
+            f"it is one of these under another name, say so by --arg arch=NAME."
+        )
+    kind = ARCHITECTURES[arch]
+    if kind != SEQ2SEQ:
+        return _language_model(released, args, kind, inputs)
+    model, values, task = build_seq2seq(
+        released.weights,
+        args,
+        {side: _dictionary(inputs, side) for side in _SIDES},
+        {side: _lm_arguments(released, inputs, side) for side in _SIDES},
+    )
+    config = training_config(SEQ2SEQ, values, "translation", task)
+    return Converted(model, checkpoint(config, model.state_dict(), released.updates))
+
+
+def _language_model(released: Released, args: Arguments, family: str, inputs: Inputs) -> Converted:
+    useless = {
+        "--src-dict/--tgt-dict": inputs.dictionaries,
+        "--lm": inputs.lm,
+        "--src-lm/--tgt-lm": inputs.lms,
+        "--src-lm-arg/--tgt-lm-arg": any(inputs.lm_args.values()),
+    }
+    for name in (name for name, given in useless.items() if given):
+        raise UserError(f"{name} would be ignored: {released.path} is a language model. Give its dictionary by --dict.")
+    path, dictionary = _dictionary(inputs, "lm")
+    prefix = "decoder."
+    config = lm_config(args, released.weights, prefix, family, limit=1024)
+    check_size(dictionary, path, released.weights, f"{prefix}embed_tokens.weight")
+    weights, shared = fold_projections(released.weights, prefix, shared=config["share_decoder_input_output_embed"])
+    config["share_decoder_input_output_embed"] = shared
+    moves = lm_moves(config, len(dictionary), prefix, "", softmax=True)
+    carried = carry_out(moves, weights, ignored=lm_ignored(prefix), what=str(released.path))
+    lm = build({"family": family, **config}, dictionary)
+    assert isinstance(lm, TransformerLM)
+    lm.load_state_dict({**carried, "symbol_table.codes": lm.symbol_table.codes})
+    targets = config.pop("targets", [])
+    task = {
+        "data": str(Path(path).resolve().parent),
+        "sample_break_mode": "eos",
+        **{name: config[name] for name in ("tokens_per_sample", "max_target_positions")},
+        **{f"{target}_target": target in targets for target in ("self", "future", "past")},
+    }
+    saved = {f"decoder.{name}": value for name, value in lm.state_dict().items()}
+    values = training_config(family, config, "language_modeling", task)
+    return Converted(lm.eval(), checkpoint(values, saved, released.updates))
+
+
+def _dictionary(inputs: Inputs, side: str) -> tuple[str, Dictionary]:
+    path = inputs.dictionaries.get(side) or inputs.dictionary
+    if path is None:
+        flag = "--dict" if side == "lm" else f"--{side}-dict (or --dict for both sides)"
+        raise UserError(f"the released format has no dictionary inside: give the one it was trained with by {flag}.")
+    return path, read_dictionary(path)
+
+
+def _lm_arguments(released: Released, inputs: Inputs, side: str) -> Arguments:
+    """What is known of a side's language model, if it has one."""
+    path = inputs.lms.get(side) or inputs.lm
+    return Arguments(
+        values={
+            **(read_lm_values(path, drop_meters=inputs.drop_meters) if path else {}),
+            **inputs.lm_args.get(side, {}),
+        },
+        complete=path is not None,
+        origin=f"the {_SIDES[side]} language model in {released.path}" + (f", described by {path}" if path else ""),
+        mend=f"Give the language model's own file by --{side}-lm (or --lm for both sides), or say {{flags}}.",
+        flag=f"--{side}-lm-arg",
+    )

@@ -1,0 +1,159 @@
+"""Flags of the released format's language models as ours: from the training command, else from the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from lmfusion.convert.released import Arguments
+from lmfusion.errors import UserError
+
+CLOZE, CAUSAL = "bi_transformer_lm", "uni_transformer_lm"
+FIRST_POSITION = Dictionary().pad() + 1  # fairseq numbers positions from here on
+Config = dict[str, Any]
+
+# What the released code knows and lmfusion does not, with the value that means "not used".
+UNSUPPORTED: dict[str, Any] = {
+    "adaptive_input": False,
+    "adaptive_softmax_cutoff": None,
+    "tie_adaptive_weights": False,
+    "character_embeddings": False,
+    "segment_embeddings": False,
+    "next_sentence_prediction": False,
+}
+
+
+def refuse_unsupported(args: Arguments) -> None:
+    """Refuse what has no counterpart in lmfusion.
+
+    Raises:
+        UserError: naming every such flag.
+    """
+    found = [name for name, off in UNSUPPORTED.items() if args.get(name, off) not in (off, "", "None")]
+    if int(args.get("output_dictionary_size", -1)) >= 0:
+        found.append("output_dictionary_size")
+    if args.get("activation_fn", "relu") != "relu":
+        found.append("activation_fn")
+    if found:
+        values = ", ".join(f"{name}={args.get(name)!r}" for name in found)
+        raise UserError(f"{args.origin} was trained with {values}, which lmfusion has no counterpart of.")
+
+
+def family_of(weights: Mapping[str, Tensor], prefix: str) -> str | None:
+    """Which language model has its weights below a prefix, if any."""
+    for family, towers in ((CLOZE, "forward_layers."), (CAUSAL, "layers.")):
+        if any(name.startswith(prefix + towers) for name in weights):
+            return family
+    return None
+
+
+def lm_config(args: Arguments, weights: Mapping[str, Tensor], prefix: str, family: str, *, limit: int) -> Config:
+    """Our flags of a language model: from its training command where known, else from its weights.
+
+    Args:
+        args: of its training.
+        weights: of the whole checkpoint.
+        prefix: of the language model's weights, with the final dot.
+        family: ``"bi_transformer_lm"`` or ``"uni_transformer_lm"``.
+        limit: longest sentence, where the flags know none.
+
+    Raises:
+        UserError: if a flag is needed that is in neither, or there is no counterpart of one.
+    """
+    refuse_unsupported(args)
+    args.require(*_unseen(args, weights, prefix))
+    towers = prefix + ("forward_layers." if family == CLOZE else "layers.")
+    learned = prefix + "embed_positions.weight"
+    tokens_per_sample = args.get("tokens_per_sample", limit)
+    max_positions = args.get("max_target_positions", tokens_per_sample)
+    config: Config = {
+        "decoder_embed_dim": args.get("decoder_embed_dim") or _rows(weights, f"{towers}0.self_attn.out_proj.weight"),
+        "decoder_ffn_embed_dim": args.get("decoder_ffn_embed_dim") or _rows(weights, f"{towers}0.fc1.weight"),
+        "decoder_layers": args.get("decoder_layers") or count_layers(weights, towers),
+        "decoder_attention_heads": args.get("decoder_attention_heads"),
+        "dropout": args.get("dropout", 0.1),
+        "attention_dropout": args.get("attention_dropout", 0.0),
+        "activation_dropout": args.get("relu_dropout", 0.0),
+        "input_dropout": args.get("input_dropout", 0.0),
+        "share_decoder_input_output_embed": args.get("share_decoder_input_output_embed", False),
+        "no_token_positional_embeddings": _has_no_positions(args, family),
+        "decoder_learned_pos": bool(args.get("decoder_learned_pos", learned in weights)),
+        "cpu_bf16": False,
+        "tokens_per_sample": tokens_per_sample,
+        "max_target_positions": max_positions,
+    }
+    if config["decoder_learned_pos"] and not config["no_token_positional_embeddings"]:
+        # One row for every position, the </s> included, by which ours may be longer than fairseq counts.
+        rows = max_positions if args.complete else _rows(weights, learned) - FIRST_POSITION
+        config["max_target_positions"] = rows - 2
+    return config if family == CAUSAL else {**config, **_cloze_config(args, weights, prefix)}
+
+
+def _unseen(args: Arguments, weights: Mapping[str, Tensor], prefix: str) -> list[str]:
+    """Flags that the weights do not tell; what a training command does not say had its default."""
+    names = ["decoder_attention_heads"]
+    if not args.complete and any(name.startswith(f"{prefix}full_attn_layer.") for name in weights):
+        names.append("double_final_heads")
+    # The released code saves one of these with every model that has positions; without one they may only be lost.
+    traces = [f"{prefix}embed_positions.{name}" for name in ("weight", "weights", "_float_tensor")]
+    if not args.complete and not any(name in weights for name in traces):
+        names.append("no_token_positional_embeddings")
+    return names
+
+
+def _cloze_config(args: Arguments, weights: Mapping[str, Tensor], prefix: str) -> Config:
+    one_tower = _towers_are_one(weights, prefix)
+    linear_join = args.get("linear_final_layer", f"{prefix}full_linear_layer.weight" in weights)
+    targets = _targets(args, weights, prefix)
+    has_attention = "self" in targets and not linear_join
+    return {
+        "no_bias_kv": args.get("no_bias_kv", f"{prefix}forward_layers.0.self_attn.bias_k" not in weights),
+        "no_extra_kv": False,
+        "single_tower": args.get("single_tower", one_tower),
+        "linear_final_layer": linear_join,
+        "linear_final_layer_bias": linear_join
+        and args.get("linear_final_layer_bias", f"{prefix}full_linear_layer.bias" in weights),
+        "double_final_heads": has_attention and args.get("double_final_heads", False),
+        "concat_final_q": has_attention
+        and args.get("concat_final_q", f"{prefix}full_attn_layer.self_attn.q_proj.weight" in weights),
+        "targets": targets,
+    }
+
+
+def _towers_are_one(weights: Mapping[str, Tensor], prefix: str) -> bool:
+    """The released code saves a shared tower under both names."""
+    backward = {name[len(prefix) :] for name in weights if name.startswith(f"{prefix}backward_layers.")}
+    pairs = [(prefix + name, prefix + name.replace("backward_", "forward_", 1)) for name in backward]
+    return all(other in weights and torch.equal(weights[name], weights[other]) for name, other in pairs)
+
+
+def _targets(args: Arguments, weights: Mapping[str, Tensor], prefix: str) -> list[str]:
+    if not args.complete:
+        joined = any(name.startswith(f"{prefix}full_") for name in weights)
+        return ["self"] if joined else ["future", "past"]
+    chosen = {
+        "self": args.get("self_target", not args.get("exclude_self_target", False)),
+        "future": args.get("future_target", False),
+        "past": args.get("past_target", False),
+    }
+    return [name for name, is_chosen in chosen.items() if is_chosen]
+
+
+def _has_no_positions(args: Arguments, family: str) -> bool:
+    names = ["no_token_positional_embeddings"] + (["no_dec_token_positional_embeddings"] if family == CAUSAL else [])
+    return any(bool(args.get(name)) for name in names)
+
+
+def _rows(weights: Mapping[str, Tensor], name: str) -> int:
+    if name not in weights or weights[name].dim() == 0:
+        raise UserError(f"{name} is missing among the weights, so the model's size cannot be told from them.")
+    return weights[name].size(0)
+
+
+def count_layers(weights: Mapping[str, Tensor], prefix: str) -> int:
+    """Number of blocks whose weights begin with a prefix that ends with a dot."""
+    return len({name[len(prefix) :].split(".")[0] for name in weights if name.startswith(prefix)})

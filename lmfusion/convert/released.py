@@ -1,0 +1,175 @@
+"""Reading checkpoints of the paper's released code (a fork of fairseq, 2019), and what they say about themselves.
+
+Such a file is a pickle of weights and of the ``argparse.Namespace`` of the training command, without a dictionary.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmfusion.errors import UserError
+from lmfusion.lm.loading import model_config, read_checkpoint
+
+_METERS = ("AverageMeter", "TimeMeter", "StopwatchMeter")
+
+
+class _DroppedMeter:
+    """Stands in for a running average of the released code's training, of which nothing is kept."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Flags a model was trained with, and how to ask the user for one that is not known.
+
+    Attributes:
+        values: by name; None counts as not given, as everywhere in fairseq.
+        complete: whether they are those of a training command: an option that is not among them had its default.
+        origin: whose flags they are, for messages.
+        mend: how the user can give what is missing; ``{flags}`` stands for ``NAME=VALUE``, by ``flag``, for each.
+        flag: of ``lmfusion convert``, to give one.
+    """
+
+    values: Mapping[str, Any]
+    complete: bool
+    origin: str
+    mend: str
+    flag: str
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A flag's value, or ``default`` where it was not given."""
+        value = self.values.get(name)
+        return default if value is None else value
+
+    def require(self, *names: str) -> None:
+        """Refuse to guess.
+
+        Raises:
+            UserError: naming all of these flags that are not known, and how to give them.
+        """
+        unknown = [name for name in names if self.values.get(name) is None]
+        if unknown:
+            given = " ".join(f"{self.flag} {name}=VALUE" for name in unknown)
+            verb = "is" if len(unknown) == 1 else "are"
+            raise UserError(
+                f"{self.origin}: {' and '.join(unknown)} {verb} not known and cannot be seen in the weights. "
+                f"{self.mend.format(flags=given)}"
+            )
+
+    def need(self, name: str) -> Any:
+        """A flag's value.
+
+        Raises:
+            UserError: if it is not known.
+        """
+        self.require(name)
+        return self.values[name]
+
+    def option(self, name: str, default: Any) -> Any:
+        """A flag's value; its default, unless nothing is known about how the model was trained.
+
+        Raises:
+            UserError: as of :meth:`need`.
+        """
+        return self.get(name, default) if self.complete else self.need(name)
+
+    def updated(self, values: Mapping[str, Any]) -> Arguments:
+        """The same with these values on top."""
+        return replace(self, values={**self.values, **values})
+
+
+@dataclass(frozen=True)
+class Released:
+    """What a checkpoint of the released code holds.
+
+    Attributes:
+        path: of the file.
+        args: of the training command.
+        weights: by name, float32.
+        updates: of the optimizer, if known.
+    """
+
+    path: Path
+    args: Arguments
+    weights: dict[str, Tensor]
+    updates: int
+
+
+def read_released(path: str | Path, *, drop_meters: bool = False) -> Released:
+    """Read a checkpoint of the released code without running anything in it.
+
+    Args:
+        path: of the file.
+        drop_meters: read past the running averages that the released code keeps of a training (objects of its own).
+
+    Raises:
+        UserError: if it cannot be read, holds anything but weights, plain values and one plain namespace, or has
+            lmfusion's format already.
+    """
+    path = Path(path)
+    state = _read(path, drop_meters)
+    if state.get("cfg") is not None:
+        raise UserError(f"{path} has the format of today's fairseq already: there is nothing to convert.")
+    args = state.get("args") or Namespace()
+    if not isinstance(args, Namespace):
+        raise UserError(f"{path}: its flags are a {type(args).__name__}, where the released code has a namespace.")
+    odd = sorted(str(name) for name, value in state["model"].items() if not isinstance(value, Tensor))
+    if odd:
+        raise UserError(f"{path}: these are among its weights and are none: {', '.join(odd)}.")
+    history = state.get("optimizer_history") or [{}]
+    return Released(
+        path=path,
+        args=Arguments(vars(args), hasattr(args, "arch"), str(path), "Give them by {flags}.", "--arg"),
+        weights={name: value.float() if value.is_floating_point() else value for name, value in state["model"].items()},
+        updates=int(history[-1].get("num_updates") or 0) if isinstance(history[-1], dict) else 0,
+    )
+
+
+def read_lm_values(path: str | Path, *, drop_meters: bool = False) -> dict[str, Any]:
+    """Training flags of a language model's own file, in the released format or lmfusion's, under the released names.
+
+    Raises:
+        UserError: as of :func:`read_released`.
+    """
+    path = Path(path)
+    state = _read(path, drop_meters)
+    if state.get("cfg") is None:
+        return vars(state.get("args") or Namespace())
+    task = state["cfg"].get("task") or {}
+    values = {**(vars(task) if isinstance(task, Namespace) else task), **model_config(path, state)}
+    return {**values, "relu_dropout": values.get("activation_dropout")}
+
+
+def _read(path: Path, drop_meters: bool) -> dict[str, Any]:
+    with _only_namespaces(drop_meters):
+        try:
+            return read_checkpoint(path)
+        except UserError as error:
+            if "fairseq.meters." in str(error) and not drop_meters:
+                raise UserError(
+                    f"{error} This one is a running average of the training, which the released code saves; "
+                    f"--drop-meters reads past these, running nothing."
+                ) from error
+            raise
+
+
+@contextmanager
+def _only_namespaces(drop_meters: bool) -> Iterator[None]:
+    """Let the safe reader accept no more than weights, plain values and namespaces."""
+    accepted = torch.serialization.get_safe_globals()
+    torch.serialization.clear_safe_globals()
+    torch.serialization.add_safe_globals([Namespace])
+    if drop_meters:
+        torch.serialization.add_safe_globals([(_DroppedMeter, f"fairseq.meters.{name}") for name in _METERS])
+    try:
+        yield
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(accepted)

@@ -1,0 +1,154 @@
+"""What every layer of a converted model makes of one sentence, to be compared with what the released code makes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor, nn
+
+from lmfusion.errors import UserError
+from lmfusion.fusion.model import TransformerLMFusion
+from lmfusion.lm.causal import CausalLM
+from lmfusion.lm.cloze import ClozeLM
+from lmfusion.lm.interface import NARROW, PretrainedLM
+from lmfusion.lm.layout import RowLayout
+
+SEPARATOR = "|||"
+FIRST = 4  # values shown
+
+
+@dataclass(frozen=True)
+class LayerSummary:
+    """One state of a sentence.
+
+    Attributes:
+        name: of the layer.
+        mean: over all positions and channels.
+        std: the same, of the population.
+        first: the first channels at the first position.
+    """
+
+    name: str
+    mean: float
+    std: float
+    first: list[float]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Of one sentence: what was read, and every state.
+
+    Attributes:
+        inputs: what it is, the indices read, and words that are not in the dictionary.
+        layers: in the order of computation.
+    """
+
+    inputs: list[tuple[str, list[int], list[str]]]
+    layers: list[LayerSummary]
+
+    def lines(self) -> Iterator[str]:
+        """For the terminal."""
+        for name, tokens, unknown in self.inputs:
+            yield f"{name}: {' '.join(map(str, tokens))}" + (f"  (unknown: {' '.join(unknown)})" if unknown else "")
+        width = max(len(layer.name) for layer in self.layers)
+        yield f"{'':<{width}}  {'mean':>10} {'std':>10}  first values"
+        for layer in self.layers:
+            values = " ".join(f"{value:>9.5f}" for value in layer.first)
+            yield f"{layer.name:<{width}}  {layer.mean:>10.6f} {layer.std:>10.6f}  {values}"
+
+
+@torch.no_grad()
+def summarize(model: nn.Module, sample: str) -> Summary:
+    """Run a model on one sentence.
+
+    Args:
+        model: converted, in eval mode.
+        sample: tokens as in its training data (BPE applied), separated by spaces; for a sequence-to-sequence model
+            ``source ||| target`` or the source alone.
+
+    Raises:
+        UserError: if there is nothing to read.
+    """
+    source, _, target = (part.strip() for part in sample.partition(SEPARATOR))
+    if not source:
+        raise UserError("--check needs a sentence: tokens as in the training data, separated by spaces.")
+    if isinstance(model, TransformerLMFusion):
+        return _of_seq2seq(model, source, target)
+    assert isinstance(model, (ClozeLM, CausalLM))
+    if target:
+        raise UserError(f"--check: {SEPARATOR} separates source and target, and this is a language model.")
+    tokens, unknown = _encoded(model.dictionary, source)
+    tokens = torch.cat([tokens.new_tensor([model.eos_idx]), tokens])[: None if isinstance(model, ClozeLM) else -1]
+    states = [*_of_lm(model, tokens[None]), *_logits(model, tokens[None])]
+    return Summary([("tokens", tokens.tolist(), unknown)], [_summary(name, state) for name, state in states])
+
+
+def _encoded(dictionary: Dictionary, text: str) -> tuple[Tensor, list[str]]:
+    """Indices of words and </s>, and the words that are unknown."""
+    words = text.split()
+    indices = [dictionary.index(word) for word in words]
+    return torch.tensor([*indices, dictionary.eos()]), [w for w, i in zip(words, indices) if i == dictionary.unk()]
+
+
+def _of_lm(lm: PretrainedLM, tokens: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """States of a language model, each tower's by itself."""
+    if not isinstance(lm, ClozeLM):
+        for number, state in enumerate(lm.layer_states(tokens)):
+            yield f"layer {number}" if number else "embeddings", state
+        return
+    forward, backward = lm.tower_states(tokens, RowLayout(tokens.eq(lm.padding_idx)))
+    yield "embeddings", forward[0]
+    for number, (left, right) in enumerate(zip(forward[1:], backward[1:]), start=1):
+        yield f"layer {number} forward", left
+        yield f"layer {number} backward", right
+    if lm.join is not None:
+        yield f"joined, token {'hidden' if lm.top == NARROW else 'visible'}", lm.top_state(tokens)
+
+
+def _logits(lm: ClozeLM | CausalLM, tokens: Tensor) -> Iterator[tuple[str, Tensor]]:
+    logits = lm(tokens)[0].flatten(0, -3)  # one row for each target
+    for target, values in zip(lm.targets if isinstance(lm, ClozeLM) else ["future"], logits):
+        yield f"logits ({target})", values[None]
+
+
+def _of_seq2seq(model: TransformerLMFusion, source: str, target: str) -> Summary:
+    tokens, unknown = _encoded(model.encoder.dictionary, source)
+    prefix, strange = _encoded(model.decoder.dictionary, target)
+    prefix = prefix.roll(1)  # </s> w1 ... wn
+    encoded = model.encoder(tokens[None], torch.tensor([len(tokens)]), return_all_hiddens=True)
+    logits, extra = model.decoder(prefix[None], encoder_out=encoded)
+    states = [
+        *_of_embedding("source", model.encoder.embed_tokens, tokens[None]),
+        ("encoder input", encoded["encoder_embedding"][0]),
+        *_of_stack("encoder", encoded["encoder_states"][1:]),
+        ("encoder output", encoded["encoder_out"][0].transpose(0, 1)),
+        *_of_embedding("target", model.decoder.embed_tokens, prefix[None]),
+        ("decoder input", extra["inner_states"][0].transpose(0, 1)),
+        *_of_stack("decoder", extra["inner_states"][1:]),
+        ("logits", logits),
+    ]
+    inputs = [("source", tokens.tolist(), unknown), ("target so far", prefix.tolist(), strange)]
+    return Summary(inputs, [_summary(name, state) for name, state in states])
+
+
+def _of_stack(part: str, states: list[Tensor]) -> Iterator[tuple[str, Tensor]]:
+    for number, state in enumerate(states, start=1):  # T x B x C
+        yield f"{part} layer {number}", state.transpose(0, 1)
+
+
+def _of_embedding(side: str, embedding: nn.Module, tokens: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """What stands where the word embeddings stand, and the states of the language model that it is made of."""
+    lm = getattr(embedding, "lm", None)
+    if isinstance(lm, PretrainedLM):
+        leading = tokens.new_full((1, int(getattr(embedding, "leading_eos", False))), lm.eos_idx)
+        for name, state in _of_lm(lm, torch.cat([leading, tokens], dim=1)):
+            yield f"{side} LM, {name}", state
+    yield f"{side} embeddings", embedding(tokens)
+
+
+def _summary(name: str, state: Tensor) -> LayerSummary:
+    values = state.double()
+    return LayerSummary(name, values.mean().item(), values.std(correction=0).item(), values[0, 0, :FIRST].tolist())
