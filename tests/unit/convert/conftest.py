@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,8 @@ from typing import Any, Callable
 import pytest
 import torch
 from torch import Tensor
+
+from lmfusion import cli
 
 HERE = Path(__file__).parent
 FIXTURES = HERE.parents[3] / "shared" / "fixtures" / "released-format"
@@ -84,3 +87,27 @@ def close() -> Callable[[Tensor, Tensor], None]:
         torch.testing.assert_close(found.double(), expected.double(), rtol=0, atol=1e-5)
 
     return check
+
+
+@pytest.fixture
+def refused(dicts: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """The one line printed for a file that is not converted; no file is there that was not there before."""
+
+    def run(path: str, *flags: str) -> str:
+        before = set(os.listdir(tmp_path))
+        given = flags or ("--dict", dicts["src"])
+        assert cli.main(["convert", path, "--out", str(tmp_path / "out.pt"), *given]) == 2
+        printed = capsys.readouterr()
+        assert set(os.listdir(tmp_path)) == before
+        line = printed.err[printed.err.index("lmfusion: error: ") :]
+        assert line.count("\n") == 1
+        return line
+
+    return run
+
+
+@pytest.fixture
+def cloze(make: ModuleType) -> dict[str, Tensor]:
+    """Weights of a tiny cloze LM of 24 symbols."""
+    weights: dict[str, Tensor] = make.language_model(make.CLOZE, 24)
+    return weights

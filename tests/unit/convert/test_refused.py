@@ -1,0 +1,192 @@
+"""What ``lmfusion convert`` refuses, what it says, and that nothing is left behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+
+from lmfusion import cli
+from lmfusion.convert import Inputs, convert
+
+
+def test_dictionary_of_another_size_is_named_with_both_sizes(
+    make: ModuleType, cloze: Any, save: Any, dicts: dict[str, str], refused: Any
+) -> None:
+    message = refused(save(cloze, make.CLOZE), "--dict", dicts["tgt"])
+    assert f"{dicts['tgt']} has 21 symbols (17 lines and fairseq's 4 special ones)" in message
+    assert "decoder.embed_tokens.weight has 24 rows" in message
+    weights = make.seq2seq(make.SEQ2SEQ, {}, {"src": 24, "tgt": 21})
+    message = refused(save(weights, make.SEQ2SEQ), "--dict", dicts["src"])
+    assert "dict.en.txt has 24 symbols" in message
+    assert "decoder.embed_tokens.weight has 21 rows" in message
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"a 1\nb\n", "a symbol and its count"),
+        (b"a 1\na 2\n", "Duplicate"),
+        ("ä 1\n".encode("latin-1"), "cannot be read as a dictionary"),
+        (None, "does not exist"),
+    ],
+    ids=["no count", "twice", "latin-1", "none"],
+)
+def test_unfit_dictionary(
+    make: ModuleType, cloze: Any, save: Any, tmp_path: Path, refused: Any, content: bytes | None, reason: str
+) -> None:
+    if content is not None:
+        (tmp_path / "d.txt").write_bytes(content)
+    message = refused(save(cloze, make.CLOZE), "--dict", str(tmp_path / "d.txt"))
+    assert f"{tmp_path}/d.txt" in message
+    assert reason in message
+
+
+def test_no_dictionary(make: ModuleType, cloze: Any, save: Any, dicts: dict[str, str], refused: Any) -> None:
+    message = refused(save(cloze, make.CLOZE), "--arg", "dropout=0.1")
+    assert "give the one it was trained with by --dict" in message
+    weights = make.seq2seq(make.SEQ2SEQ, {}, {"src": 24, "tgt": 21})
+    message = refused(save(weights, make.SEQ2SEQ), "--src-dict", dicts["src"])
+    assert "by --tgt-dict (or --dict for both sides)" in message
+
+
+@pytest.mark.parametrize("arch", ["fconv_wmt_en_de", "lstm"])
+def test_unknown_architecture(make: ModuleType, cloze: Any, save: Any, refused: Any, arch: str) -> None:
+    message = refused(save(cloze, {**make.CLOZE, "arch": arch}))
+    assert f"has the architecture {arch}, which is not known" in message
+    assert "bi_transformer_lm_big, " in message
+    assert "--arg arch=NAME" in message
+
+
+def test_architecture_under_another_name(make: ModuleType, cloze: Any, save: Any, dicts: dict[str, str]) -> None:
+    path = save(cloze, {**make.CLOZE, "arch": "our_bilm"})
+    converted = convert(path, Inputs(dictionary=dicts["src"], args={"arch": "bi_transformer_lm"}))
+    assert converted.checkpoint["cfg"]["model"]["_name"] == "bi_transformer_lm"
+
+
+def test_every_wrong_weight_is_listed_by_the_name_it_has_in_the_file(
+    make: ModuleType, cloze: Any, save: Any, refused: Any
+) -> None:
+    del cloze["decoder.forward_layers.1.fc1.bias"], cloze["decoder.embed_out"]
+    cloze["decoder.surplus"] = torch.zeros(2)
+    cloze["encoder.extra"] = torch.zeros(2)
+    cloze["decoder.backward_layers.0.self_attn.bias_k"] = torch.zeros(1, 1, 8)
+    message = refused(save(cloze, make.CLOZE))
+    assert "missing: decoder.embed_out, decoder.forward_layers.1.fc1.bias;" in message
+    assert "not expected: decoder.surplus, encoder.extra;" in message
+    assert "of another shape: decoder.backward_layers.0.self_attn.bias_k (1, 1, 8) instead of (1, 1, 16)." in message
+
+
+def test_flags_that_are_not_those_of_the_weights(make: ModuleType, cloze: Any, save: Any, refused: Any) -> None:
+    deeper = refused(save(cloze, {**make.CLOZE, "decoder_layers": 3}))
+    assert "missing: decoder.backward_layers.2.fc1.bias, " in deeper
+    zero_pair = refused(save(cloze, {**make.CLOZE, "no_bias_kv": True}))
+    assert "not expected: decoder.backward_layers.0.self_attn.bias_k, " in zero_pair
+    one_tower = refused(save(cloze, {**make.CLOZE, "single_tower": True}))
+    assert (
+        "different from what they must be copies of: decoder.backward_layers.0.fc1.bias (of decoder.forward"
+        in one_tower
+    )
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"adaptive_input": True},
+        {"adaptive_softmax_cutoff": "10000,20000"},
+        {"character_embeddings": True},
+        {"segment_embeddings": True},
+        {"output_dictionary_size": 5000},
+    ],
+    ids=str,
+)
+def test_what_has_no_counterpart(make: ModuleType, cloze: Any, save: Any, refused: Any, flags: dict[str, Any]) -> None:
+    ((name, value),) = flags.items()
+    assert f"was trained with {name}={value!r}, which lmfusion has no counterpart of" in refused(
+        save(cloze, {**make.CLOZE, **flags})
+    )
+
+
+def test_todays_format(make: ModuleType, cloze: Any, save: Any, dicts: dict[str, str], refused: Any) -> None:
+    path = save(cloze, make.CLOZE)
+    convert(path, Inputs(dictionary=dicts["src"])).write(path)
+    assert "has the format of today's fairseq already: there is nothing to convert" in refused(path)
+
+
+def test_what_cannot_be_seen_is_asked_for_by_flag(
+    make: ModuleType, save: Any, dicts: dict[str, str], refused: Any
+) -> None:
+    args = {**make.SEQ2SEQ, "encoder_embed_path": "elmo:/gone/bilm.pt", "elmo_affine": True}
+    path = save(make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21}), args)
+    dictionaries = ["--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"]]
+    message = refused(path, *dictionaries)
+    assert "the source language model in" in message
+    assert "decoder_attention_heads and double_final_heads are not known and cannot be seen in the weights" in message
+    assert "--src-lm (or --lm for both sides)" in message
+    message = refused(path, *dictionaries, "--src-lm-arg", "decoder_attention_heads=2")
+    assert "double_final_heads is not known" in message
+    assert "say --src-lm-arg double_final_heads=VALUE" in message
+    given = {name: value for name, value in args.items() if name != "encoder_attention_heads"}
+    weights = make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21})
+    message = refused(save(weights, given), *dictionaries)
+    assert "encoder_attention_heads is not known" in message
+    assert "Give them by --arg encoder_attention_heads=VALUE" in message
+
+
+def test_another_lm_than_the_one_inside(make: ModuleType, save: Any, dicts: dict[str, str], refused: Any) -> None:
+    args = {**make.SEQ2SEQ, "encoder_embed_path": "elmo:bilm.pt", "elmo_affine": True}
+    path = save(make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21}), args)
+    other = save({}, {**make.CLOZE, "decoder_ffn_embed_dim": 21}, "other.pt")
+    message = refused(path, "--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"], "--lm", other)
+    inner = "encoder.embed_tokens.language_model.decoder."
+    assert f"of another shape: {inner}backward_layers.0.fc1.bias (20,) instead of (21,)" in message
+
+
+@pytest.mark.parametrize("count", [4, 6, 7])
+def test_mix_of_another_number_of_states(
+    make: ModuleType, save: Any, dicts: dict[str, str], refused: Any, count: int
+) -> None:
+    args = {**make.SEQ2SEQ, "encoder_embed_path": "elmo:bilm.pt", "elmo_affine": True}
+    weights = make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21})
+    weights["encoder.embed_tokens.weights"] = torch.zeros(count)
+    lm = save({}, make.CLOZE, "lm.pt")
+    message = refused(save(weights, args), "--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"], "--lm", lm)
+    assert f"encoder.embed_tokens.weights has shares for {count} states of 32 channels" in message
+
+
+def test_causal_lm_in_an_encoder(make: ModuleType, save: Any, dicts: dict[str, str], refused: Any) -> None:
+    args = {**make.SEQ2SEQ, "encoder_embed_path": "elmo:lm.pt"}
+    weights = make.seq2seq(args, {"src": make.CAUSAL}, {"src": 24, "tgt": 21})
+    lm = save({}, make.CAUSAL, "lm.pt")
+    message = refused(save(weights, args), "--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"], "--lm", lm)
+    assert "has a causal language model in its encoder" in message
+
+
+@pytest.mark.parametrize(
+    ("flags", "reason"),
+    [
+        (["--lm", "x.pt"], "--lm would be ignored: "),
+        (["--src-dict", "d.txt"], "--src-dict/--tgt-dict would be ignored"),
+        (["--src-lm-arg", "a=1"], "--src-lm-arg/--tgt-lm-arg would be ignored"),
+        (["--arg", "heads"], "'heads' is no NAME=VALUE"),
+    ],
+)
+def test_flags_that_would_be_ignored(
+    make: ModuleType, cloze: Any, save: Any, dicts: dict[str, str], refused: Any, flags: list[str], reason: str
+) -> None:
+    assert reason in refused(save(cloze, make.CLOZE), "--dict", dicts["src"], *flags)
+
+
+def test_output_that_cannot_be_written_is_not_half_written(
+    make: ModuleType, cloze: Any, save: Any, dicts: dict[str, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = save(cloze, make.CLOZE)
+    assert cli.main(["convert", path, "--dict", dicts["src"], "--out", str(tmp_path / "no" / "out.pt")]) == 2
+    assert "no/out.pt could not be written" in capsys.readouterr().err
+    assert cli.main(["convert", path, "--dict", dicts["src"], "--out", path]) == 2
+    assert "is the file to convert itself" in capsys.readouterr().err
+    assert cli.main(["convert", path, "--dict", dicts["src"]]) == 2
+    assert "give --out FILE to write the converted checkpoint, or --check SAMPLE" in capsys.readouterr().err
