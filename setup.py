@@ -21,6 +21,8 @@ RUNTIME = [
     "sacremoses>=0.1",
     "sentencepiece>=0.1.99",
     "rich>=12",
+    "jinja2>=3",
+    "matplotlib>=3.6",
 ]
 DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
 
