@@ -17,6 +17,7 @@ from lmfusion.fusion.reading import Reading
 from lmfusion.learning_rates import LearningRate
 from lmfusion.lm.interface import PretrainedLM, state_fingerprint
 from lmfusion.lm.loading import build, describe, load_lm
+from lmfusion.lm.stored_states import StoredStates
 from lmfusion.lm.symbols import check_symbols
 
 logger = logging.getLogger(__name__)
@@ -38,7 +39,13 @@ def elmo(lm: PretrainedLM, output_dim: int, cfg: Any, side: str) -> nn.Module:
         affine=getattr(cfg, f"{side}_elmo_affine"),
         dropout=getattr(cfg, f"{side}_representation_dropout") or 0.0,
         states=reading_of(cfg, side).states,
+        stored=_stored_states(lm, cfg) if side == "src" and cfg.src_lm_cache else None,
     )
+
+
+def _stored_states(lm: PretrainedLM, cfg: Any) -> StoredStates:
+    fingerprint = json.loads(cfg.src_lm_config)["fingerprint"]
+    return StoredStates(lm, cfg.src_lm_cache, fingerprint, half=cfg.src_lm_cache_half)
 
 
 def finetune(lm: PretrainedLM, output_dim: int, cfg: Any, side: str) -> nn.Module:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,6 +23,7 @@ class ElmoRepresentation(nn.Module):
         affine: learned scale and shift of the layer norm.
         dropout: dropout of the result.
         states: which of the LM's states are mixed; by default all.
+        stored: in training, gives ``lm.layer_states(tokens)`` from where it was stored.
     """
 
     def __init__(
@@ -32,11 +35,13 @@ class ElmoRepresentation(nn.Module):
         affine: bool,
         dropout: float,
         states: StateList | None = None,
+        stored: Callable[[Tensor], list[Tensor]] | None = None,
     ) -> None:
         super().__init__()
         self.lm = lm.freeze()
         lm.drop_softmax()
         self.states = states
+        self.stored = stored
         state_dim = lm.state_dim if states is None else states.state_dim(lm)
         num_states = lm.num_states if states is None else len(states.names(lm.num_layers))
         self.mix = ScalarMix(num_states, state_dim, dropout=elmo_dropout, affine=affine)
@@ -49,7 +54,10 @@ class ElmoRepresentation(nn.Module):
     ) -> Tensor:
         """Represent: B x T -> B x T x C (only new T with ``incremental_state``)."""
         with torch.no_grad():
-            states = self.lm.layer_states(tokens, incremental_state)
+            if self.stored is not None and self.training:
+                states = self.stored(tokens)
+            else:
+                states = self.lm.layer_states(tokens, incremental_state)
             if self.states is not None:
                 states = self.states(self.lm, tokens, states)
         x = self.mix(states)

@@ -21,7 +21,9 @@ from torch import nn
 
 from lmfusion.errors import UserError
 from lmfusion.fusion.build import build_representation, reading_of
-from lmfusion.fusion.config import NONE, SIDES, FusionConfig, check_combination, has_positions
+from lmfusion.fusion.cache_plan import announce
+from lmfusion.fusion.combinations import check_combination
+from lmfusion.fusion.config import NONE, SIDES, FusionConfig, has_positions
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding
 from lmfusion.learning_rates import check_optimizer_settings, check_unused_parameters
@@ -69,6 +71,8 @@ class TransformerLMFusion(TransformerModelBase):
         model.needs_weights = described
         if not described:
             _check_same_lms(cfg, nested)
+            if nested.src_lm_cache:
+                announce(model.encoder.embed_tokens.representation.stored, getattr(cfg, "_get_parent", lambda: None)())
         for side in SIDES:
             _remember(cfg, f"{side}_lm_config", getattr(nested, f"{side}_lm_config"))
         return model

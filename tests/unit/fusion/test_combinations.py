@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 from lmfusion.errors import UserError
-from lmfusion.fusion.config import check_combination
+from lmfusion.fusion.combinations import check_combination
 from lmfusion.fusion.model import TransformerLMFusion
 
 FUSIONS = ("none", "elmo", "finetune")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lmfusion.errors import UserError
-from lmfusion.fusion.config import check_combination
+from lmfusion.fusion.combinations import check_combination
 from lmfusion.fusion.model import TransformerLMFusion
 
 

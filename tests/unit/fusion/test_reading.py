@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from lmfusion.errors import UserError
-from lmfusion.fusion.config import FusionConfig, check_combination
+from lmfusion.fusion.combinations import check_combination
+from lmfusion.fusion.config import FusionConfig
 from lmfusion.fusion.elmo import ElmoRepresentation
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.fusion.reading import Reading, StateList

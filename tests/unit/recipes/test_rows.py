@@ -15,7 +15,7 @@ import pytest
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-from lmfusion.fusion.config import check_combination
+from lmfusion.fusion.combinations import check_combination
 
 RECIPES = Path(__file__).parents[3] / "recipes"
 FOLDERS = ["debian_ende", "debian_synopsis"]

@@ -1,0 +1,233 @@
+"""What a frozen language model says of a sentence never changes: store it, and read it back in later epochs.
+
+A store is a folder of parts. Every process writes a part of its own and reads all: ``NAME.states`` holds the states of
+one sentence behind the other (L x T x C' each), ``NAME.index`` a record for every sentence that is complete in it. A
+record is written after its states, so a process killed between the two loses a sentence and damages nothing.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmfusion.errors import UserError
+from lmfusion.lm.interface import PretrainedLM
+
+_RECORD = np.dtype([("key", "S32"), ("start", "<i8"), ("tokens", "<i8")])
+_STATES, _INDEX, _ABOUT = ".states", ".index", "about.json"
+
+
+@dataclass
+class _Part:
+    """One process's files, as far as they have been read."""
+
+    states: Path
+    index: Path
+    records_read: int = 0
+    descriptor: int | None = None
+
+    def read_into(self, start: int, buffer: Tensor) -> None:
+        """Fill a tensor with the bytes from ``start`` on."""
+        if self.descriptor is None:
+            self.descriptor = os.open(self.states, os.O_RDONLY)
+        view = buffer.view(torch.uint8).flatten().numpy().data
+        if os.preadv(self.descriptor, [view], start) != len(view):
+            raise UserError(f"{self.states} is shorter than its index says: delete the folder {self.states.parent}.")
+
+
+@dataclass(frozen=True)
+class _About:
+    """What a store holds: L, C', the type stored and the type computed."""
+
+    states: int
+    channels: int
+    stored: str
+    computed: str
+
+
+class StateStore:
+    """States of sentences on disk.
+
+    Args:
+        folder: with a store in it, or made by :meth:`create`.
+
+    Raises:
+        UserError: if its description cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            about = _About(**json.loads((folder / _ABOUT).read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise UserError(f"{folder / _ABOUT} is damaged: delete the folder {folder}.") from error
+        self.shape = (about.states, about.channels)
+        self.dtype: torch.dtype = getattr(torch, about.stored)
+        self.computed: torch.dtype = getattr(torch, about.computed)
+        self._places: dict[bytes, tuple[_Part, int, int]] = {}
+        self._parts: dict[str, _Part] = {}
+        self._own: tuple[Any, Any] | None = None
+        self.refresh()
+
+    @classmethod
+    def create(cls, folder: Path, shape: tuple[int, int], stored: torch.dtype, computed: torch.dtype) -> StateStore:
+        """Make a store, or open the one that another process has just made."""
+        folder.mkdir(parents=True, exist_ok=True)
+        about = _About(*shape, *(str(dtype).removeprefix("torch.") for dtype in (stored, computed)))
+        scratch = folder / f"{_ABOUT}.{secrets.token_hex(4)}"
+        scratch.write_text(json.dumps(asdict(about)), encoding="utf-8")
+        scratch.replace(folder / _ABOUT)
+        return cls(folder)
+
+    @classmethod
+    def exists(cls, folder: Path) -> bool:
+        """Whether there is a store."""
+        return (folder / _ABOUT).exists()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._places
+
+    def refresh(self) -> None:
+        """Read what all processes have written since."""
+        for index in sorted(self.folder.glob(f"*{_INDEX}")):
+            part = self._parts.setdefault(index.stem, _Part(index.with_suffix(_STATES), index))
+            if index.stat().st_size // _RECORD.itemsize <= part.records_read:
+                continue
+            records = np.fromfile(index, _RECORD, offset=part.records_read * _RECORD.itemsize)
+            part.records_read += len(records)
+            whole = part.states.stat().st_size
+            for key, start, tokens in records.tolist():
+                if start + self._bytes(tokens) <= whole:
+                    self._places[key] = (part, start, tokens)
+
+    def _bytes(self, tokens: int) -> int:
+        return tokens * self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    def read(self, key: bytes) -> Tensor:
+        """One sentence's states, L x T x C'."""
+        part, start, tokens = self._places[key]
+        states = torch.empty(self.shape[0], tokens, self.shape[1], dtype=self.dtype)
+        part.read_into(start, states)
+        return states
+
+    def write(self, rows: dict[bytes, Tensor]) -> None:
+        """Append sentences: key -> L x T x C'.
+
+        Raises:
+            UserError: if there is no space left.
+        """
+        try:
+            self._append(rows)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise UserError(
+                f"no space left for the stored states in {self.folder}: make room, or train without --src-lm-cache. "
+                f"What is stored stays of use."
+            ) from error
+
+    def _append(self, rows: dict[bytes, Tensor]) -> None:
+        if self._own is None:
+            name = f"{os.getpid()}-{secrets.token_hex(8)}"
+            files = [(self.folder / (name + suffix)).open("ab", buffering=0) for suffix in (_STATES, _INDEX)]
+            self._own = files[0], files[1]
+        states, index = self._own
+        records = np.empty(len(rows), _RECORD)
+        start = os.fstat(states.fileno()).st_size
+        for number, (key, row) in enumerate(rows.items()):
+            data = row.contiguous().view(torch.uint8).flatten().numpy().data
+            _write_all(states, data)
+            records[number] = (key, start, row.size(1))
+            start += len(data)
+        _write_all(index, memoryview(records.tobytes()))
+        self.refresh()
+
+
+def _write_all(stream: Any, data: memoryview) -> None:
+    while data:
+        data = data[stream.write(data) :]
+
+
+class StoredStates:
+    """A frozen LM's ``layer_states``, computed for a sentence once.
+
+    Args:
+        lm: frozen.
+        folder: of all stores; each LM and precision has a subfolder of its own.
+        fingerprint: of the LM's weights.
+        half: store half-precision numbers: half the size, and an error of at most 0.05% of a number.
+    """
+
+    def __init__(self, lm: PretrainedLM, folder: str | Path, fingerprint: str, *, half: bool = False) -> None:
+        self.lm, self.folder, self.half = lm, Path(folder), half
+        self.fingerprint = fingerprint
+        self._stores: dict[Path, StateStore] = {}
+
+    def __call__(self, tokens: Tensor) -> list[Tensor]:
+        """B x T left-aligned rows -> L tensors of B x T x C'; zero at padding."""
+        words = tokens.cpu()
+        lengths = words.ne(self.lm.padding_idx).sum(1).tolist()
+        keys = [_key(row[:length]) for row, length in zip(words, lengths)]
+        store = self._open()
+        if store is not None and any(key not in store for key in keys):
+            store.refresh()  # another process may have them
+        missing = [row for row, key in enumerate(keys) if store is None or key not in store]
+        if missing:
+            width = max(lengths[row] for row in missing)
+            fresh = torch.stack(self.lm.layer_states(tokens[missing, :width]))
+            store = store or self._create(fresh.dtype)
+            stored = fresh.to("cpu", store.dtype)
+            store.write({keys[row]: stored[:, number, : lengths[row]] for number, row in enumerate(missing)})
+        assert store is not None
+        out = torch.zeros(store.shape[0], *tokens.shape, store.shape[1], dtype=store.computed)
+        for row, (key, length) in enumerate(zip(keys, lengths)):
+            out[:, row, :length] = store.read(key)
+        return list(out.to(tokens.device))
+
+    def _folder(self) -> Path:
+        """Whatever changes the numbers is in its name."""
+        settings = [self.fingerprint, self.lm.config, _precision(self.lm)]
+        name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+        return self.folder / (f"{name}-half" if self.half else name)
+
+    def _open(self) -> StateStore | None:
+        folder = self._folder()
+        if folder not in self._stores and StateStore.exists(folder):
+            self._stores[folder] = StateStore(folder)
+        return self._stores.get(folder)
+
+    def _create(self, computed: torch.dtype) -> StateStore:
+        shape = (self.lm.num_states, self.lm.state_dim)
+        folder = self._folder()
+        self._stores[folder] = StateStore.create(folder, shape, torch.float16 if self.half else computed, computed)
+        return self._stores[folder]
+
+    def bytes_per_token(self, dtype: torch.dtype = torch.float32) -> int:
+        """Disk space of a token where the LM computes in ``dtype``."""
+        return self.lm.num_states * self.lm.state_dim * (2 if self.half else dtype.itemsize)
+
+
+def _precision(lm: PretrainedLM) -> str:
+    """What the LM computes in just now."""
+    weight = next(lm.parameters())
+    device = weight.device.type
+    autocast = str(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else "off"
+    return f"{weight.dtype}, autocast {autocast}"
+
+
+def _key(row: Tensor) -> bytes:
+    """Of a sentence: a hash of its tokens."""
+    return hashlib.blake2b(row.to(torch.int32).numpy().tobytes(), digest_size=16).hexdigest().encode()
