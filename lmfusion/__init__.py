@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lmfusion import learning_rates
 from lmfusion.compat import prepare_fairseq
 
-prepare_fairseq()
+prepare_fairseq()  # before anything else of fairseq's is imported
+
+from lmfusion import hydra_configs, learning_rates  # noqa: E402
+
 learning_rates.install()
+hydra_configs.install()
 
 import lmfusion.fusion.architectures  # noqa: E402
 import lmfusion.lm.causal  # noqa: E402

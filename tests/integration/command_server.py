@@ -15,6 +15,7 @@ import tempfile
 
 MODULES = {
     "fairseq-train": "fairseq_cli.train",
+    "fairseq-hydra-train": "fairseq_cli.hydra_train",
     "fairseq-generate": "fairseq_cli.generate",
     "fairseq-interactive": "fairseq_cli.interactive",
     "fairseq-validate": "fairseq_cli.validate",
