@@ -1,0 +1,90 @@
+"""Every cell of the table through the real commands: train, lose the LM files, generate, resume.
+
+3 x 3 fusions, with SHDEMB where the decoder has embeddings, and SHARED. A few of them run by default, all with --slow.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from lmfusion.lm.loading import read_checkpoint
+
+FUSIONS = ("none", "elmo", "finetune")
+SHDEMB, SHARED = "--share-decoder-input-output-embed", "--share-all-embeddings"
+TIES = {"separate": (), "SHDEMB": (SHDEMB,), "SHARED": (SHARED,)}
+CELLS = [(src, tgt, "separate") for src in FUSIONS for tgt in FUSIONS]
+CELLS += [(src, "none", "SHDEMB") for src in FUSIONS] + [("none", "none", "SHARED")]
+BY_DEFAULT = [("elmo", "none", "SHDEMB"), ("none", "elmo", "separate"), ("finetune", "finetune", "separate")]
+every_cell = pytest.mark.parametrize(
+    ("src", "tgt", "tie"),
+    [pytest.param(*cell, marks=() if cell in BY_DEFAULT else pytest.mark.slow, id="-".join(cell)) for cell in CELLS],
+)
+SENTENCES = 25
+
+
+@pytest.fixture
+def own_lms(lm_files: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
+    """Copies of the language models that a test may delete."""
+    copies = {side: tmp_path / f"{side}_lm.pt" for side in lm_files}
+    for side, copy in copies.items():
+        copy.write_bytes(lm_files[side].read_bytes())
+    return copies
+
+
+def cell_flags(src: str, tgt: str, tie: str, lms: dict[str, Path]) -> list[object]:
+    """With the model's own dropout, the LM's and the mix's, as in real training."""
+    flags: list[object] = ["--arch", "lmfusion_tiny", "--dropout", 0.1, "--attention-dropout", 0.1, *TIES[tie]]
+    for side, fusion in (("src", src), ("tgt", tgt)):
+        if fusion != "none":
+            flags += [f"--{side}-fusion", fusion, f"--{side}-lm", lms[side], f"--{side}-representation-dropout", 0.1]
+        if fusion == "elmo":
+            flags += [f"--{side}-elmo-dropout", 0.2, f"--{side}-elmo-affine"]
+    return flags
+
+
+def hypotheses(output: str) -> list[str]:
+    """Hypotheses, their scores and the scores of their tokens, in order."""
+    lines = [line for line in output.splitlines() if line.startswith(("H-", "P-"))]
+    assert len(lines) == 2 * SENTENCES
+    return sorted(lines)
+
+
+def tensors(value: Any, name: str = "") -> dict[str, Tensor]:
+    """All tensors in nested dictionaries and lists, by name."""
+    if isinstance(value, Tensor):
+        return {name: value}
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    return {found: tensor for key, inner in items for found, tensor in tensors(inner, f"{name}.{key}").items()}
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """Weights and optimizer state in which two checkpoints are not bitwise equal."""
+    both = [read_checkpoint(path) for path in (one, other)]
+    first, second = (tensors({key: state[key] for key in ("model", "last_optimizer_state")}) for state in both)
+    assert set(first) == set(second)
+    assert len(first) > 100
+    return sorted(name for name in first if not torch.equal(first[name], second[name]))
+
+
+@every_cell
+def test_cell_outlives_its_lms_and_resumes_as_if_it_had_never_stopped(
+    commands: Any, own_lms: dict[str, Path], tmp_path: Path, src: str, tgt: str, tie: str
+) -> None:
+    flags = cell_flags(src, tgt, tie, own_lms)
+    commands.ok(*commands.training(tmp_path / "whole", 4, *flags))
+    commands.ok(*commands.training(tmp_path / "parts", 2, *flags))
+    generation = commands.generation(tmp_path / "parts" / "checkpoint_last.pt")
+    with_files = hypotheses(commands.ok(*generation))
+    for lm in own_lms.values():
+        lm.unlink()
+
+    assert hypotheses(commands.ok(*generation)) == with_files
+    resumed = commands.ok(*commands.training(tmp_path / "parts", 4, *flags))
+    assert "@ 2 updates" in resumed
+    last = "checkpoint_last.pt"
+    assert differences(tmp_path / "parts" / last, tmp_path / "whole" / last) == []
