@@ -1,0 +1,51 @@
+"""``lmfusion bench``: the benchmarks of the repository."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from lmfusion.errors import UserError
+
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
+_MAIN = 'if __name__ == "__main__":'
+
+
+def add(commands: Any) -> None:
+    """The command's flags."""
+    text = "measure speed: both sides of every ratio in one run"
+    parser = commands.add_parser("bench", help=text, description=text + "; without a name, lists the benchmarks")
+    parser.add_argument("name", nargs="?", help="of a benchmark")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own options; --help shows them")
+    parser.set_defaults(run=run)
+
+
+def benchmarks() -> dict[str, Path]:
+    """All there are, by name.
+
+    Raises:
+        UserError: if lmfusion was installed without its repository.
+    """
+    if not FOLDER.is_dir():
+        raise UserError("the benchmarks are not installed with the package: run this in a clone of the repository.")
+    scripts = {path.stem: path for path in sorted(FOLDER.glob("*.py"))}
+    return {name: path for name, path in scripts.items() if _MAIN in path.read_text(encoding="utf-8")}
+
+
+def run(args: argparse.Namespace) -> None:
+    """``lmfusion bench [NAME [OPTIONS]]``"""
+    found = benchmarks()
+    if args.name is None:
+        for name, path in found.items():
+            title = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            print(f"{name:<16} {title.splitlines()[0]}")
+        return
+    if args.name not in found:
+        raise UserError(f"{args.name}: there is no such benchmark; there are {', '.join(found)}.")
+    done = subprocess.run([sys.executable, str(found[args.name]), *args.arguments], check=False)
+    if done.returncode:
+        raise UserError(f"the benchmark {args.name} ended with status {done.returncode}; what it said is above.")
