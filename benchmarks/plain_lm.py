@@ -1,0 +1,90 @@
+"""The two language models written as in a textbook, on the weights of lmfusion's.
+
+Attention weights are materialized, masks are added to the logits, the two towers are separate passes over the same
+order of words, and all logits exist at once: what a straightforward implementation of the paper does.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from lmfusion.lm.layout import shift_left, shift_right
+
+
+def _heads(x: Tensor, heads: int) -> Tensor:
+    """B x T x C -> B x H x T x D."""
+    return x.unflatten(-1, (heads, -1)).transpose(1, 2)
+
+
+def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
+    """Softmax(QK + mask) V, with the weights in memory; B x H x T x D -> B x T x C."""
+    weights = torch.softmax(query @ key.transpose(-1, -2) + mask, dim=-1)
+    return (F.dropout(weights, dropout) @ value).transpose(1, 2).flatten(2)
+
+
+def _additive(visible: Tensor) -> Tensor:
+    return torch.zeros(visible.shape, device=visible.device).masked_fill(~visible, -1e4)
+
+
+def _feed_forward(ffn: Any, x: Tensor) -> Tensor:
+    hidden = F.dropout(F.relu(ffn.fc1(ffn.layer_norm(x))), ffn.activation_dropout, ffn.training)
+    return x + F.dropout(ffn.fc2(hidden), ffn.dropout, ffn.training)
+
+
+def _block(block: Any, x: Tensor, mask: Tensor) -> Tensor:
+    attention = block.self_attn
+    query, key, value = F.linear(block.layer_norm(x), attention.in_proj.weight, attention.in_proj.bias).chunk(3, -1)
+    if attention.bias_kv == "learned":
+        batch = x.size(0)
+        key = torch.cat([key, attention.bias_k.expand(batch, 1, -1)], 1)
+        value = torch.cat([value, attention.bias_v.expand(batch, 1, -1)], 1)
+    heads = attention.num_heads
+    query = _heads(query, heads) / math.sqrt(x.size(-1) // heads)
+    dropout = attention.dropout if block.training else 0.0
+    attended = attention.out_proj(_attend(query, _heads(key, heads), _heads(value, heads), mask, dropout))
+    return _feed_forward(block.ffn, x + F.dropout(attended, block.dropout, block.training))
+
+
+def _tower(blocks: Any, x: Tensor, padding: Tensor, triangle: Tensor, extra: bool) -> Tensor:
+    visible = triangle & ~padding.unsqueeze(1)
+    if extra:
+        visible = F.pad(visible, (0, 1), value=True)
+    mask = _additive(visible).unsqueeze(1)
+    for block in blocks:
+        x = _block(block, x, mask)
+    return x
+
+
+def causal_logits(lm: Any, tokens: Tensor) -> Tensor:
+    """B x T right-padded -> B x T x V."""
+    time = tokens.size(1)
+    square = torch.ones(time, time, dtype=torch.bool, device=tokens.device)
+    # A padded position would see nothing but itself: let it.
+    x = _tower(lm.layers, lm.embed(tokens), tokens.eq(lm.padding_idx), square.tril(), extra=False)
+    return lm.output_layer(x)
+
+
+def cloze_logits(lm: Any, tokens: Tensor) -> Tensor:
+    """B x T right-padded -> B x T x V."""
+    padding, time = tokens.eq(lm.padding_idx), tokens.size(1)
+    square = torch.ones(time, time, dtype=torch.bool, device=tokens.device)
+    x = lm.embed(tokens)
+    # Both towers number positions by the reading order of the words.
+    fwd = _tower(lm.forward_layers, x, padding, square.tril(), extra=True)
+    bwd = _tower(lm.backward_layers, x, padding, square.triu(), extra=True)
+    join, blank = lm.join, padding.unsqueeze(-1)
+    fwd = join.fwd_layer_norm(fwd).masked_fill(blank, 0.0)
+    bwd = join.bwd_layer_norm(bwd).masked_fill(blank, 0.0)
+    both = torch.cat([fwd, bwd], 1)
+    visible = torch.cat([square.tril(-1), square.triu(1)], 1) & ~torch.cat([padding, padding], 1).unsqueeze(1)
+    query = _heads(join.q_proj(shift_right(fwd) + shift_left(bwd)), join.num_heads)
+    key, value = join.kv_proj(both).chunk(2, -1)
+    dropout = join.attention_dropout if lm.training else 0.0
+    mask = _additive(visible).unsqueeze(1)
+    x = join.out_proj(_attend(query, _heads(key, join.num_heads), _heads(value, join.num_heads), mask, dropout))
+    return lm.output_layer(_feed_forward(join.ffn, F.dropout(x, join.dropout, lm.training)))
