@@ -17,17 +17,14 @@ STAGE_EXPECTED=0
 # same_settings SETTING...: check the settings (NAME=VALUE words) against those $OUT was begun with, or keep them.
 same_settings() {
     mkdir -p "$OUT"
-    local settings
+    local settings change
     settings="$(printf '%s\n' "$@")"
-    if [[ -f "$OUT/settings.txt" ]] && ! diff "$OUT/settings.txt" - <<<"$settings" >"$OUT/settings.diff"; then
-        local change
-        change="$(grep '^[<>]' "$OUT/settings.diff" | tr '\n' ' ')"
-        rm -f "$OUT/settings.diff"
+    if [[ -f "$OUT/settings.txt" ]] && ! change="$(diff "$OUT/settings.txt" - <<<"$settings")"; then
+        change="$(grep '^[<>]' <<<"$change" | tr '\n' ' ')"
         die "$OUT was begun with other settings ($change; '<' then, '>' now). Choose another ${OUT_OPTION:---out}, or delete it."
     fi
-    rm -f "$OUT/settings.diff"
-    printf '%s\n' "$settings" >"$OUT/settings.txt.partial"
-    mv "$OUT/settings.txt.partial" "$OUT/settings.txt"
+    printf '%s\n' "$settings" >"$OUT/settings.txt.$$" # its own name, for several scripts may begin at once
+    mv "$OUT/settings.txt.$$" "$OUT/settings.txt"
 }
 
 # stages_begin SETTING...: the same, and what `stage` needs.
