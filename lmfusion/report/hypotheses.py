@@ -30,12 +30,15 @@ def score_run(
     data_set: str = "test",
     metric: str = BLEU,
     sentence_marker: str | None = None,
+    source: Path | None = None,
 ) -> Score:
     """Write a run's hypotheses as text and their score to scores.json.
 
     Args:
+        data_set: name of the test set, which scores and hypotheses are kept under.
         metric: "bleu" (with chrF) for translations, "rouge" for summaries.
         sentence_marker: for ROUGE: what stands between the sentences of a line; None if a line is one sentence.
+        source: raw source text, only to be named in scores.json for those who show translations.
 
     Raises:
         UserError: hypotheses are missing, or files are.
@@ -63,10 +66,15 @@ def score_run(
         {
             **score.to_dict(),
             "hypotheses": output.name,
-            "reference_sha256": provenance.hash_file(reference),
+            **_named("reference", reference),
+            **(_named("source", source) if source else {}),
         },
     )
     return score
+
+
+def _named(name: str, path: Path) -> dict[str, str]:
+    return {name: str(path), f"{name}_sha256": provenance.hash_file(path)}
 
 
 def _in_short(score: Score) -> str:
@@ -80,6 +88,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lmfusion.report.hypotheses", description=__doc__)
     parser.add_argument("runs", type=Path, nargs="+", help="run folders with a generate.log")
     parser.add_argument("--reference", type=Path, required=True, help="raw reference text")
+    parser.add_argument("--source", type=Path, help="raw source text, for reports that show translations")
+    parser.add_argument("--data-set", default="test", metavar="NAME", help="name of the test set (default: test)")
+    parser.add_argument("--step", default="generate", help="step whose log holds the hypotheses (default: generate)")
     parser.add_argument("--metric", choices=(BLEU, ROUGE), default=BLEU, help="%(default)s by default")
     parser.add_argument("--sentence-marker", metavar="TEXT", help="for ROUGE: between the sentences of a line")
     args = parser.parse_args()
@@ -88,7 +99,13 @@ def main() -> int:
     try:
         for path in args.runs:
             score = score_run(
-                RunFolder(path), args.reference, metric=args.metric, sentence_marker=args.sentence_marker
+                RunFolder(path),
+                args.reference,
+                step=args.step,
+                data_set=args.data_set,
+                metric=args.metric,
+                sentence_marker=args.sentence_marker,
+                source=args.source,
             )
             print(f"  {path.name}: {_in_short(score)}  {score.signature}")
     except UserError as error:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO
 
 from lmfusion.errors import UserError
-from lmfusion.report import checkpoints
+from lmfusion.report import checkpoints, model_facts
 from lmfusion.report.live_line import LiveLine, clock
 from lmfusion.report.log_tail import last_words
 from lmfusion.report.run_folder import RunFolder
@@ -35,7 +35,8 @@ def run_step(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: L
     """Run the command unless it finished before; return its exit status.
 
     Raises:
-        UserError: the folder is in use, or the step was begun with other flags or on other data.
+        UserError: the folder is in use, the step was begun with other flags or on other data, or what it trained
+            cannot be read.
     """
     lock = run.lock()
     if not run.begin(args.step, args.command, seed=args.seed, data=args.data):
@@ -52,6 +53,8 @@ def run_step(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: L
         run.finish(args.step, result)
         seconds = run.step(args.step)["seconds"]
         line.keep(f"  {args.label}: {watcher.summary_text(result)}, {clock(seconds)}")
+        if isinstance(watcher, TrainingWatcher):
+            model_facts.record(run)
         return 0
     reason = last_words(log, start)
     run.fail(args.step, reason)

@@ -1,6 +1,7 @@
 """A run folder: one model's training and its scores.
 
-    run.json      what was run: a record of each step (command, state, seconds, result), commit, versions, data hashes
+    run.json      what was run: a record of each step (command, state, seconds, result), commit, versions, data hashes,
+                  and what the trained model is (size, language models inside, mixing weights)
     scores.json   scores by data set, each with its signature
     train.log …   what the commands printed
     checkpoints/  fairseq's checkpoints
@@ -122,6 +123,10 @@ class RunFolder:
     def fail(self, name: str, reason: str) -> None:
         """Record that a step failed; it may be begun again."""
         self._update(name, {**self.step(name), "state": FAILED, "reason": reason})
+
+    def set_model(self, facts: dict[str, Any]) -> None:
+        """Record what the trained model is, for when its checkpoints are gone."""
+        write_json(self.path / RUN_FILE, {**self.record, "model": facts})
 
     def add_score(self, data_set: str, score: dict[str, Any]) -> None:
         """Add the scores of one data set to scores.json."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import statistics
 from collections.abc import Iterable
@@ -20,7 +21,8 @@ class Progress:
     """One logging interval of training, or one validation.
 
     `loss` is in bits (fairseq's base 2). `perplexity` is 2 to the plain negative log-likelihood, also with label
-    smoothing. `words_per_second` counts target tokens; 0 in a validation.
+    smoothing. `words_per_second` counts target tokens; 0 in a validation. `bleu` is that of a validation with
+    `--eval-bleu`.
     """
 
     updates: int
@@ -28,6 +30,7 @@ class Progress:
     perplexity: float
     words_per_second: float = 0.0
     learning_rate: float = 0.0
+    bleu: float | None = None
 
 
 @dataclass
@@ -69,8 +72,19 @@ class TrainLog:
 
     @property
     def best_validation(self) -> Progress | None:
-        """The validation with the lowest loss."""
-        return min(self.validation.values(), key=lambda progress: progress.loss, default=None)
+        """The validation with the lowest loss; one whose loss is no number is none."""
+        finite = [progress for progress in self.validation.values() if math.isfinite(progress.loss)]
+        return min(finite, key=lambda progress: progress.loss, default=None)
+
+    def without_loss(self) -> list[tuple[str, int]]:
+        """Where the loss was NaN or infinite: ("training" or "validation", update), in the order of updates."""
+        found = [
+            (kind, progress.updates)
+            for kind, values in (("training", self.training), ("validation", self.validation))
+            for progress in values.values()
+            if not math.isfinite(progress.loss)
+        ]
+        return sorted(found, key=lambda place: place[1])
 
     def summary(self) -> dict[str, Any]:
         """The figures a run folder keeps."""
@@ -95,6 +109,7 @@ def _progress(values: dict[str, Any], prefix: str) -> Progress:
         perplexity=number("ppl"),
         words_per_second=0.0 if prefix else _or_zero(number("wps")),
         learning_rate=0.0 if prefix else _or_zero(number("lr")),
+        bleu=float(values["valid_bleu"]) if prefix and "valid_bleu" in values else None,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -53,7 +54,24 @@ def test_scores_of_the_hypotheses_in_order(
     assert (run / "test.hyp").read_text(encoding="utf-8").splitlines() == HYPOTHESES
     written = json.loads((run / "scores.json").read_text(encoding="utf-8"))["test"]
     assert {name: written[name] for name in expected} == expected
-    assert written.keys() - expected.keys() == {"hypotheses", "reference_sha256"}
+    assert written.keys() - expected.keys() == {"hypotheses", "reference", "reference_sha256"}
+
+
+def test_a_named_test_set_keeps_scores_text_and_sources_of_its_own(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reference, source = run.parent / "ref", run.parent / "source"
+    source.write_text("x\nx\n", encoding="utf-8")
+    (run / "generate.log").rename(run / "generate.2018.log")
+    words = ["--source", source, "--data-set", "newstest2018", "--step", "generate.2018"]
+    assert call(monkeypatch, run, "--reference", reference, *words) == 0
+    (run / "generate.2018.log").rename(run / "generate.log")
+    assert call(monkeypatch, run, "--reference", reference) == 0
+    scores = json.loads((run / "scores.json").read_text(encoding="utf-8"))
+    assert list(scores) == ["newstest2018", "test"]
+    assert scores["newstest2018"]["hypotheses"] == "newstest2018.hyp"
+    assert (run / "newstest2018.hyp").read_text(encoding="utf-8").splitlines() == HYPOTHESES
+    assert scores["newstest2018"]["source"] == str(source)
+    assert scores["newstest2018"]["source_sha256"] == hashlib.sha256(source.read_bytes()).hexdigest()
+    assert scores["test"]["reference_sha256"] == hashlib.sha256(reference.read_bytes()).hexdigest()
 
 
 def test_f1_is_printed_for_each_run(
