@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from lmfusion.commands import average, convert, export, inspect, score, user_dir
+from lmfusion.commands import average, bench, convert, export, inspect, report, score, user_dir
 from lmfusion.errors import LMFusionError
 
-COMMANDS = (user_dir, inspect, average, export, convert, score)
+COMMANDS = (user_dir, inspect, average, export, convert, score, report, bench)
 SUCCESS, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 

@@ -1,0 +1,80 @@
+"""``lmfusion report``: run folders as one page with tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmfusion.errors import UserError
+
+if TYPE_CHECKING:
+    from lmfusion.report.page.notices import Notices
+
+
+def add(commands: Any) -> None:
+    """The command's flags."""
+    text = "compare run folders in one HTML page, with the same tables as Markdown and CSV and figures as SVG and PNG"
+    parser = commands.add_parser("report", help=text, description=text)
+    parser.add_argument(
+        "runs",
+        metavar="RUN",
+        nargs="+",
+        help="run folders, or folders of such; ROW=RUN chooses the row of a run, which its flags tell otherwise",
+    )
+    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--title", default="Runs compared", help="of the page")
+    parser.add_argument("--examples", metavar="N", type=int, default=10, help="outputs side by side (default: 10)")
+    parser.add_argument(
+        "--size", metavar="N", type=int, help="bitext size whose examples and curves are shown (default: the fullest)"
+    )
+    parser.add_argument(
+        "--curves",
+        metavar="NAME",
+        nargs="+",
+        default=[],
+        help="runs whose learning curves are shown, as the page names them (default: the first seed of each row)",
+    )
+    parser.add_argument("--source", metavar="FILE", type=Path, help="raw source text of the test set, for examples")
+    parser.add_argument("--reference", metavar="FILE", type=Path, help="raw reference text that was scored against")
+    parser.add_argument(
+        "--significance", action="store_true", help="paired bootstrap of BLEU against the baseline (seconds a run)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """``lmfusion report RUN… --out DIR``
+
+    Raises:
+        UserError: there is nothing to report, or, after everything else was written, some of it could not be read.
+    """
+    from lmfusion.report.page import build, render, table
+
+    if args.source and not args.reference:
+        raise UserError("--source goes with --reference: give both texts of the test set.")
+    options = build.Options(
+        title=args.title,
+        examples=args.examples,
+        size=args.size,
+        curves=args.curves,
+        source=args.source,
+        reference=args.reference,
+        significance=args.significance,
+    )
+    report = build.build(args.runs, options)
+    page, *files = render.write(report, args.out)
+    for each in report.scores:
+        print(table.to_markdown(each))
+    _say(report.notices)
+    print(f"wrote {page} and, beside it, {len(files)} tables and figures")
+    unreadable = report.notices.of_kind("bad input")
+    if unreadable:
+        things = "one thing" if len(unreadable) == 1 else f"{len(unreadable)} things"
+        raise UserError(f"{things} could not be read (see above); {page} has all that could be, and says so.")
+
+
+def _say(notices: Notices) -> None:
+    for notice in notices.found:
+        print(f"lmfusion: {notice.kind}: {notice.text}", file=sys.stderr)

@@ -1,0 +1,184 @@
+"""Runs -> the sections of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from typing import Union
+
+from lmfusion.errors import UserError
+from lmfusion.report.page import curves, mixes
+from lmfusion.report.page.comparison import Comparison, compare
+from lmfusion.report.page.curves import Curve
+from lmfusion.report.page.difference_figure import difference_figures, published_figure
+from lmfusion.report.page.examples import Examples, make_examples
+from lmfusion.report.page.figure import Figure
+from lmfusion.report.page.find import find_runs
+from lmfusion.report.page.notices import Notices
+from lmfusion.report.page.read_run import read_run
+from lmfusion.report.page.repeat import Commands, commands, repeat_tables
+from lmfusion.report.page.run_tables import lm_table, run_table
+from lmfusion.report.page.runs import Run
+from lmfusion.report.page.score_tables import score_tables, size_name
+from lmfusion.report.page.significance import significance_table
+from lmfusion.report.page.speed_table import speed_tables
+from lmfusion.report.page.table import Table
+from lmfusion.report.page.texts import Texts, find_texts, is_reference_of
+
+Block = Union[Table, Figure, Examples]
+MOST_CURVES = 12
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a person may choose."""
+
+    title: str = "Runs compared"
+    examples: int = 10
+    size: int | None = None
+    """Bitext size whose learning curves and examples are shown; None for that with the most rows."""
+    curves: Sequence[str] = ()
+    """Names of the runs whose learning curves are shown; none for the first seed of each row."""
+    source: Path | None = None
+    reference: Path | None = None
+    significance: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what is under it."""
+
+    title: str
+    blocks: list[Block]
+
+    def groups(self) -> list[list[Block]]:
+        """The blocks in their order, figures that follow each other together."""
+        return [list(group) for _, group in groupby(self.blocks, key=lambda block: isinstance(block, Figure))]
+
+
+@dataclass(frozen=True)
+class Report:
+    """All there is to show."""
+
+    title: str
+    notices: Notices
+    sections: list[Section]
+    commands: list[Commands]
+    scores: list[Table] = field(default_factory=list)
+    """Those of its tables that answer the question, for the terminal."""
+
+
+def build(folders: Sequence[str], options: Options) -> Report:
+    """Read runs and put everything together.
+
+    Raises:
+        UserError: there is no run folder, or an option names something that is not there.
+    """
+    notices = Notices()
+    found = find_runs(folders, notices)
+    if not found:
+        raise UserError(" ".join(notice.text for notice in notices.found))
+    runs = [read_run(each, notices) for each in found]
+    comparisons = compare(runs, notices)
+    _check(options, runs, comparisons)
+    scores = {comparison.slug: score_tables(comparison) for comparison in comparisons}
+    sections: list[Section] = []
+    shown: set[frozenset[str]] = set()
+    for comparison in comparisons:
+        sections.append(_scores_section(comparison, scores[comparison.slug], options, notices))
+        members = frozenset(run.name for run in comparison.runs)
+        if members not in shown:  # several test sets of the same runs
+            sections += _runs_sections(comparison, runs, options)
+        shown.add(members)
+    if not comparisons:
+        notices.warn("None of the runs has a score yet, so there is no table of scores.")
+        sections += _curve_sections(_named_or_first(runs, options.curves), "", "all runs")
+    sections += _closing_sections(runs, comparisons)
+    every = [table for tables in scores.values() for table in tables]
+    return Report(options.title, notices, sections, commands(runs), every)
+
+
+def _check(options: Options, runs: Sequence[Run], comparisons: Sequence[Comparison]) -> None:
+    """Refuse options that name nothing."""
+    names = [run.name for run in runs]
+    for name in options.curves:
+        if name not in names:
+            raise UserError(f"--curves {name}: there is no such run. There are: {', '.join(names)}.")
+    sizes = sorted({size for comparison in comparisons for size in comparison.sizes if size is not None})
+    if options.size is not None and options.size not in sizes:
+        raise UserError(f"--size {options.size}: no run has this bitext size. There are: {', '.join(map(str, sizes))}.")
+    if options.reference and not any(is_reference_of(comparison, options.reference) for comparison in comparisons):
+        raise UserError(f"--reference {options.reference}: none of the runs was scored against this text.")
+
+
+def _scores_section(comparison: Comparison, tables: list[Table], options: Options, notices: Notices) -> Section:
+    """Scores, the figure, significance and examples."""
+    blocks: list[Block] = [*tables, *difference_figures(comparison)]
+    texts = _texts(comparison, options, notices)
+    if texts:
+        if options.significance and (table := significance_table(comparison, texts, notices)):
+            blocks.append(table)
+        size = options.size if options.size in comparison.sizes else comparison.focus
+        if examples := make_examples(comparison, size, texts, options.examples):
+            blocks.append(examples)
+    return Section(f"Scores: {comparison.task.title}", blocks)
+
+
+def _texts(comparison: Comparison, options: Options, notices: Notices) -> Texts | None:
+    if options.reference and is_reference_of(comparison, options.reference):
+        return find_texts(comparison, options.source, options.reference, notices)
+    return find_texts(comparison, None, None, notices)
+
+
+def _runs_sections(comparison: Comparison, runs: Sequence[Run], options: Options) -> list[Section]:
+    """What does not depend on the test set: learning curves, mixing weights, speed."""
+    prefix = f"{comparison.slug}-" if comparison.slug else ""
+    size = options.size if options.size in comparison.sizes else comparison.focus
+    chosen = _named_or_first(runs, options.curves) if options.curves else _first_seeds(comparison, size)
+    subject = "chosen runs" if options.curves else f"{size_name(size)} pairs, first seeds"
+    sections = _curve_sections(chosen, prefix, subject)
+    blocks: list[Block] = []
+    for side, found in mixes.mixes_by_side(comparison).items():
+        blocks += [mixes.mix_figure(side, found, prefix), mixes.mix_table(side, found, prefix)]
+    if blocks:
+        sections.append(Section("Mixing weights", blocks))
+    if speeds := speed_tables(comparison):
+        sections.append(Section("Speed", list(speeds)))
+    return sections
+
+
+def _first_seeds(comparison: Comparison, size: int | None) -> list[Curve]:
+    """The run with the lowest seed of each row at a size, also if it is left out of the means."""
+    found = []
+    for row in comparison.rows:
+        runs = sorted(row.cell(size).runs, key=lambda run: (run.seed is None, run.seed or 0))
+        found += [Curve(run, row.name, row.strategy) for run in runs[:1] if run.log.updates]
+    return found
+
+
+def _named_or_first(runs: Sequence[Run], names: Sequence[str]) -> list[Curve]:
+    """Runs by name; without names, those that come first."""
+    chosen = [run for run in runs if run.name in names or (not names and not run.is_language_model)]
+    drawn = [Curve(run, run.name, run.strategy) for run in chosen if not run.broken and run.log.updates]
+    return drawn if names else drawn[:MOST_CURVES]
+
+
+def _curve_sections(chosen: Sequence[Curve], prefix: str, subject: str) -> list[Section]:
+    figures = curves.curve_figures(chosen, f"{prefix}curve", subject)
+    return [Section(f"Learning curves: {subject}", list(figures))] if figures else []
+
+
+def _closing_sections(runs: Sequence[Run], comparisons: Sequence[Comparison]) -> list[Section]:
+    """All runs, language models, the paper's figure, and what it takes to repeat it."""
+    sections = [Section("All runs", [run_table(runs, comparisons)])]
+    models = [run for run in runs if run.is_language_model and not run.broken]
+    if models:
+        drawn = [Curve(run, run.name, run.name) for run in models if run.log.updates]
+        figures = curves.curve_figures(drawn[:MOST_CURVES], "lm-curve", "language models")
+        sections.append(Section("Language models", [lm_table(runs), *figures]))
+    if any("BLEU" in comparison.metrics for comparison in comparisons):
+        sections.append(Section("What was published", [published_figure()]))
+    sections.append(Section("To repeat it", list(repeat_tables(runs, comparisons))))
+    return sections

@@ -1,0 +1,187 @@
+"""Runs of one test set as the paper's tables show them: rows are strategies, columns bitext sizes, cells seeds."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lmfusion.report.page.notices import Notices
+from lmfusion.report.page.row_names import name_rows
+from lmfusion.report.page.runs import Run
+from lmfusion.report.page.strategy import BASELINE, order
+from lmfusion.report.page.tasks import Task, TaskGroup, runs_by_task, with_averages
+from lmfusion.report.table import headline
+
+
+@dataclass
+class Cell:
+    """The runs of one row and one bitext size, which differ by their seed."""
+
+    used: list[Run] = field(default_factory=list)
+    """Those whose figures count."""
+    left_out: list[tuple[Run, str]] = field(default_factory=list)
+    """Those whose figures do not, and why."""
+
+    @property
+    def runs(self) -> list[Run]:
+        """All of them."""
+        return [*self.used, *(run for run, _ in self.left_out)]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A strategy."""
+
+    name: str
+    strategy: str
+    cells: Mapping[int | None, Cell]
+    """By bitext size; None for a baseline that learns nothing, or where the size is unknown."""
+
+    def cell(self, size: int | None) -> Cell:
+        """Of a bitext size; what learns nothing has the same at every size."""
+        return self.cells.get(size) or self._without_training() or Cell()
+
+    def _without_training(self) -> Cell | None:
+        cell = self.cells.get(None)
+        return cell if cell and not any(run.has_training for run in cell.runs) else None
+
+    @property
+    def runs(self) -> list[Run]:
+        """All of them."""
+        return [run for cell in self.cells.values() for run in cell.runs]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One test set's rows and bitext sizes, or those of the average of several."""
+
+    task: Task
+    data_sets: tuple[str, ...]
+    """The test set, or those whose average it is."""
+    rows: list[Row]
+    sizes: list[int | None]
+    slug: str
+    """What its files' names begin with; empty if there is only one comparison."""
+
+    @property
+    def baseline(self) -> Row | None:
+        """The row that differences are to; the first, if there are several."""
+        return next((row for row in self.rows if row.strategy == BASELINE), None)
+
+    @property
+    def runs(self) -> list[Run]:
+        """All of them, in the order of the rows."""
+        return [run for row in self.rows for run in row.runs]
+
+    @property
+    def metrics(self) -> list[str]:
+        """BLEU and chrF, or ROUGE-1, -2 and -L."""
+        return list(dict.fromkeys(name for run in self.runs for name in self.figures(run)))
+
+    @property
+    def main_metrics(self) -> list[str]:
+        """Those the paper reports."""
+        return [metric for metric in self.metrics if metric != "chrF"]
+
+    def figures(self, run: Run) -> dict[str, float]:
+        """A run's scores by metric, 0..100, the average of the test sets; empty if it lacks any."""
+        if run.state or any(name not in run.scores for name in self.data_sets):
+            return {}
+        each = [headline(run.scores[name]) for name in self.data_sets]
+        return {metric: statistics.fmean(figures[metric] for figures in each) for metric in each[0]}
+
+    def values(self, cell: Cell, metric: str) -> list[float]:
+        """The scores of a cell's seeds."""
+        return [self.figures(run)[metric] for run in cell.used]
+
+    @property
+    def focus(self) -> int | None:
+        """The size whose single runs are shown: that with the most rows, the smallest of these."""
+
+        def filled(size: int | None) -> int:
+            return sum(bool(row.cell(size).used) for row in self.rows)
+
+        return max(self.sizes, key=filled, default=None)  # the first of equals
+
+
+def mean(values: Sequence[float]) -> float | None:
+    """Arithmetic mean; None of nothing."""
+    return statistics.fmean(values) if values else None
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """Standard deviation of a sample (n - 1 in the denominator); None of fewer than two."""
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+def compare(runs: Sequence[Run], notices: Notices) -> list[Comparison]:
+    """All comparisons that there are between sequence-to-sequence runs."""
+    usable = [run for run in runs if not run.broken and not run.is_language_model]
+    for run in usable:
+        if run.hides_its_flags and not run.found.row:
+            notices.note(f"{run.name}: its flags are in a configuration file. Name its row: ROW={run.found.path}")
+    tasks = with_averages(runs_by_task(usable, notices))
+    slugs = _slugs([group.task for group in tasks])
+    return [_comparison(group, slug, notices) for group, slug in zip(tasks, slugs)]
+
+
+def _comparison(group: TaskGroup, slug: str, notices: Notices) -> Comparison:
+    runs = group.runs
+    names = name_rows(runs, notices)
+    cells: dict[str, dict[int | None, Cell]] = {}
+    for run in sorted(runs, key=lambda run: (run.seed is None, run.seed or 0)):
+        cell = cells.setdefault(names[run.name], {}).setdefault(run.pairs, Cell())
+        reason = _why_left_out(run, cell, group.data_sets)
+        if reason:
+            cell.left_out.append((run, reason))
+            notices.warn(f"{run.name} ({names[run.name]}) is left out of every mean: {reason}.")
+        else:
+            cell.used.append(run)
+    rows = [Row(name, _strategy(name), by_size) for name, by_size in cells.items()]
+    rows.sort(key=lambda row: (order(row.strategy), row.name))
+    sizes = sorted({run.pairs for run in runs if run.has_training}, key=lambda size: (size is None, size or 0))
+    comparison = Comparison(group.task, group.data_sets, rows, sizes or [None], slug)
+    _check_baseline(comparison, notices)
+    return comparison
+
+
+def _strategy(row_name: str) -> str:
+    """A row's name without what tells it from others of the strategy."""
+    return row_name.partition(" (")[0]
+
+
+def _why_left_out(run: Run, cell: Cell, data_sets: Sequence[str]) -> str:
+    """Why a run's figures do not count; empty if they do."""
+    if run.state:
+        return run.state
+    if missing := [name for name in data_sets if name not in run.scores]:
+        return f"not scored on {', '.join(missing)}"
+    if run.lost_loss:
+        return run.lost_loss
+    twin = next((other for other in cell.used if run.seed is not None and other.seed == run.seed), None)
+    return f"the same seed ({run.seed}) and flags as {twin.name}" if twin else ""
+
+
+def _check_baseline(comparison: Comparison, notices: Notices) -> None:
+    baselines = [row.name for row in comparison.rows if row.strategy == BASELINE]
+    if not baselines:
+        notices.note(f"{comparison.task.title}: no baseline among the runs, so no differences and ratios to it.")
+    if len(baselines) > 1:
+        notices.note(
+            f"{comparison.task.title}: {len(baselines)} rows are baselines; differences and ratios are to the first, "
+            f"{baselines[0]}."
+        )
+
+
+def _slugs(tasks: Sequence[Task]) -> list[str]:
+    """A name for files for each task, all different; empty if there is only one."""
+    if len(tasks) < 2:
+        return [""] * len(tasks)
+    slugs: list[str] = []
+    for task in tasks:
+        slug = re.sub(r"[^\w.-]+", "-", "-".join(filter(None, (task.data_set, *task.language_pair))))
+        same = sum(other == slug or other.startswith(f"{slug}.") for other in slugs)
+        slugs.append(f"{slug}.{same + 1}" if same else slug)
+    return slugs

@@ -1,0 +1,138 @@
+"""The paper's Figure 1: how much a strategy adds to the baseline, against the bitext size; one line a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, NullLocator
+
+from lmfusion.report.page import published
+from lmfusion.report.page.colours import GRID, INK, styles
+from lmfusion.report.page.comparison import Comparison, Row, mean, spread
+from lmfusion.report.page.figure import Figure, drawing, finish, legend_below
+from lmfusion.report.page.score_tables import size_name
+
+
+def difference_figures(comparison: Comparison) -> list[Figure]:
+    """A figure for each metric that the paper reports; none without a baseline and another row at the same size."""
+    prefix = f"{comparison.slug}-" if comparison.slug else ""
+    figures = []
+    for metric in comparison.main_metrics:
+        lines = [(row, points) for row in comparison.rows if (points := differences(comparison, row, metric))]
+        if not any(row is not comparison.baseline for row, _ in lines):
+            continue
+        name = f"{prefix}difference" if metric == "BLEU" else f"{prefix}difference-{metric.lower()}"
+        draw = _draw_lines if len(comparison.sizes) > 1 else _draw_bars
+        figures.append(draw(comparison, metric, lines, name))
+    return figures
+
+
+Point = tuple[int, float, float]
+"""Bitext size, difference of means, standard deviation of the row's seeds (0 if there is one)."""
+
+
+def differences(comparison: Comparison, row: Row, metric: str) -> list[Point]:
+    """Mean of a row's seeds minus mean of the baseline's, at each size that has both."""
+    points: list[Point] = []
+    for size in comparison.sizes:
+        if size is None or comparison.baseline is None:
+            continue
+        values = comparison.values(row.cell(size), metric)
+        baseline = mean(comparison.values(comparison.baseline.cell(size), metric))
+        average = mean(values)
+        if average is not None and baseline is not None:
+            points.append((size, average - baseline, spread(values) or 0.0))
+    return points
+
+
+def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]], name: str) -> Figure:
+    style = styles(row.strategy for row in comparison.rows)
+    known = _published_lines(comparison, metric, lines)
+    with drawing(len(lines) + len(known)) as (canvas, axes):
+        for number, (row, points) in enumerate(lines):
+            colour, mark = style[row.strategy]
+            sizes, values, deviations = zip(*points)
+            dashes = "-" if row.name == row.strategy else (0, (4, 1 + number % 4))
+            axes.plot(sizes, values, color=colour, marker=mark, linestyle=dashes, label=row.name)
+            if row is not comparison.baseline and any(deviations):
+                axes.errorbar(sizes, values, yerr=deviations, fmt="none", ecolor=colour, elinewidth=1, capsize=3)
+        for name_known, sizes_known, values_known in known:
+            label, colour = f"{name_known}, published", style[name_known][0]
+            axes.plot(sizes_known, values_known, color=colour, linestyle=":", label=label)
+        _axes(axes, sorted({size for _, points in lines for size, _, _ in points}), metric)
+        legend_below(canvas, axes)
+        caption = (
+            f"{metric} minus the baseline's, means over seeds, against the number of sentence pairs (logarithmic)"
+            + ("; bars: standard deviation of the strategy's seeds" if _any_spread(lines) else "")
+            + ("; dotted: the paper" if known else "")
+            + "."
+        )
+        return finish(canvas, name, f"{metric} difference to the baseline, {comparison.task.title}", caption)
+
+
+def _draw_bars(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]], name: str) -> Figure:
+    """At a single size a line would be a point: a bar a strategy."""
+    style = styles(row.strategy for row in comparison.rows)
+    rivals = [(row, points[0]) for row, points in lines if row is not comparison.baseline]
+    with drawing(height=0.8 + 0.4 * len(rivals)) as (canvas, axes):
+        for place, (row, (_, value, deviation)) in enumerate(rivals):
+            axes.barh(place, value, color=style[row.strategy][0], height=0.6, xerr=deviation or None, ecolor=INK)
+        axes.axvline(0, color=INK, linewidth=1)
+        axes.set_yticks(range(len(rivals)))
+        axes.set_yticklabels([row.name for row, _ in rivals])
+        axes.set_ylim(len(rivals) - 0.4, -0.6)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel(f"{metric} difference to baseline")
+        size = comparison.sizes[0]
+        caption = f"{metric} minus the baseline's, means over seeds, {size_name(size)} sentence pairs."
+        if _any_spread(lines):
+            caption += " Lines: standard deviation of the strategy's seeds."
+        return finish(canvas, name, f"{metric} difference to the baseline, {comparison.task.title}", caption)
+
+
+def _any_spread(lines: Sequence[tuple[Row, list[Point]]]) -> bool:
+    return any(deviation for _, points in lines for _, _, deviation in points)
+
+
+def _axes(axes: Axes, sizes: Sequence[int], metric: str) -> None:
+    axes.axhline(0, color=GRID, linewidth=1.2, zorder=0)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(list(sizes)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xticklabels([size_name(size) for size in sizes])
+    axes.set_xlabel("sentence pairs")
+    axes.set_ylabel(f"{metric} difference to baseline")
+
+
+def _published_lines(
+    comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]]
+) -> list[tuple[str, list[int], list[float]]]:
+    """Published differences at our sizes, of the strategies that we have, where the test set is one of the paper's."""
+    task, found = comparison.task, []
+    sizes = [size for size in comparison.sizes if size is not None]
+    for strategy in dict.fromkeys(row.strategy for row, _ in lines if row is not comparison.baseline):
+        values = {}
+        for size in sizes:
+            ours = published.score(comparison.data_sets, task.language_pair, strategy, size, metric)
+            baseline = published.score(comparison.data_sets, task.language_pair, "baseline", size, metric)
+            if ours is not None and baseline is not None:
+                values[size] = ours - baseline
+        if values:
+            found.append((strategy, list(values), list(values.values())))
+    return found
+
+
+def published_figure() -> Figure:
+    """Figure 1 as it was published, to be looked at beside ours."""
+    strategies = [name for name in published.strategies() if name != "baseline"]
+    style = styles(strategies)
+    with drawing(len(strategies)) as (canvas, axes):
+        for strategy in strategies:
+            colour, mark = style[strategy]
+            sizes, values = zip(*published.differences(strategy))
+            axes.plot(sizes, values, color=colour, marker=mark, label=strategy)
+        _axes(axes, [size for size, _ in published.differences(strategies[0])], "BLEU")
+        legend_below(canvas, axes)
+        caption = f"WMT'18 English-German, average of newstest2012 to newstest2017. {published.source()}."
+        return finish(canvas, "published-difference", "The paper's Figure 1", caption)

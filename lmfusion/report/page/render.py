@@ -1,0 +1,93 @@
+"""A report as files: an HTML page that needs nothing else, Markdown, tables as CSV, figures as SVG and PNG."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from lmfusion.errors import UserError
+from lmfusion.report.page import examples
+from lmfusion.report.page.build import Block, Report
+from lmfusion.report.page.colours import DARK
+from lmfusion.report.page.examples import Examples
+from lmfusion.report.page.figure import Figure, variable
+from lmfusion.report.page.notices import BAD_INPUT, NOTE, WARNING
+from lmfusion.report.page.table import Table, to_csv, to_markdown
+
+PAGE, MARKDOWN = "report.html", "report.md"
+
+
+def write(report: Report, folder: Path) -> list[Path]:
+    """Write everything into a folder, the page first; other files there are left alone.
+
+    Raises:
+        UserError: the folder cannot be made or written to.
+    """
+    contents: dict[str, bytes] = {PAGE: to_html(report).encode(), MARKDOWN: markdown(report).encode()}
+    for block in _blocks(report):
+        if isinstance(block, Table):
+            contents[f"{block.name}.csv"] = to_csv(block).encode()
+        elif isinstance(block, Figure):
+            contents[f"{block.name}.svg"], contents[f"{block.name}.png"] = block.svg.encode(), block.png
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in contents.items():
+            partial = folder / f"{name}.partial"
+            partial.write_bytes(content)
+            partial.replace(folder / name)
+    except OSError as error:
+        raise UserError(f"{error.filename or folder}: {error.strerror}. Name another folder with --out.") from error
+    return [folder / name for name in contents]
+
+
+def to_html(report: Report) -> str:
+    """The page."""
+    environment = Environment(
+        loader=PackageLoader("lmfusion.report.page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.tests.update(
+        table=lambda block: isinstance(block, Table),
+        figure=lambda block: isinstance(block, Figure),
+        examples=lambda block: isinstance(block, Examples),
+    )
+    return environment.get_template("page.html").render(
+        report=report,
+        notices=[(kind, report.notices.of_kind(kind)) for kind in (BAD_INPUT, WARNING, NOTE)],
+        colours=[(variable(light), light, dark) for light, dark in DARK.items()],
+        written=_today(),
+    )
+
+
+def markdown(report: Report) -> str:
+    """Everything but the commands; figures are named, for they are files beside it."""
+    parts = [f"# {report.title}\n", f"Written {_today()} by `lmfusion report`.\n"]
+    parts += [f"- **{notice.kind}**: {notice.text}\n" for notice in report.notices.found]
+    for section in report.sections:
+        parts.append(f"## {section.title}\n")
+        for block in section.blocks:
+            if isinstance(block, Table):
+                parts.append(to_markdown(block))
+            elif isinstance(block, Figure):
+                parts.append(f"### {block.title}\n\n![{block.title}]({block.name}.svg)\n\n{block.caption}\n")
+            else:
+                parts.append(examples.to_markdown(block))
+    for each in report.commands:
+        lines = "\n".join(f"# {step}\n{command}" for step, command in each.steps)
+        parts.append(f"### Commands of {each.run}\n\n```bash\n{lines}\n```\n")
+    return "\n".join(parts)
+
+
+def _blocks(report: Report) -> Iterator[Block]:
+    for section in report.sections:
+        yield from section.blocks
+
+
+def _today() -> str:
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())

@@ -1,0 +1,79 @@
+"""Which runs are one row: the same strategy with the same flags, whatever the seed.
+
+A cell's runs may differ by their seed only, else their mean means nothing. Between bitext sizes flags may differ, as
+the paper tunes some per size. So where runs of one strategy and one size have different flags, data or language
+models, they become rows of their own, named by what differs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from lmfusion.report.page import strategy
+from lmfusion.report.page.notices import Notices
+from lmfusion.report.page.runs import Run
+
+Settings = Mapping[str, str]
+
+
+def name_rows(runs: Sequence[Run], notices: Notices) -> dict[str, str]:
+    """The row that each run belongs to, by the run's name."""
+    by_strategy: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_strategy[_strategy(run, runs)].append(run)
+    names = {}
+    for name, group in by_strategy.items():
+        differing = _differing(group)
+        if differing:
+            notices.note(
+                f"{name}: runs of one bitext size differ in {', '.join(differing)}; they are rows of their own, not "
+                "seeds of one."
+            )
+        for run in group:
+            names[run.name] = _row_name(name, _settings(run), differing)
+    return names
+
+
+def _strategy(run: Run, runs: Sequence[Run]) -> str:
+    """The run's strategy; a model without a language model is marked if its BPE is not that of the others' LMs."""
+    lm_dictionaries = {other.data_hashes("dict.") for other in runs if strategy.fusions(other.flags)}
+    own = run.data_hashes("dict.")
+    plain = run.has_training and not run.found.row and not strategy.fusions(run.flags)
+    if plain and lm_dictionaries and own and own not in lm_dictionaries:
+        return f"{run.strategy}+{strategy.OWN_BPE}"
+    return run.strategy
+
+
+def _settings(run: Run) -> Settings:
+    """Everything but the seed that decides what comes out, as far as the run has come."""
+    settings = dict(run.flags.settings())
+    if run.step("train") and run.step("generate"):
+        settings.update((f"generation's {name}", value) for name, value in run.generation.settings().items())
+    for lm in run.model.get("language_models", ()):
+        if lm.get("fingerprint"):
+            side = {"source": "src", "target": "tgt"}[lm["side"]]
+            settings[f"{side}-lm"] = str(lm["fingerprint"])[:12]
+    if hashes := run.data_hashes("train."):
+        settings["training data"] = hashes[0][:12]
+    return settings
+
+
+def _differing(runs: Iterable[Run]) -> list[str]:
+    """Names of settings in which runs of one size differ."""
+    by_size: dict[int | None, list[Run]] = defaultdict(list)
+    for run in runs:
+        by_size[run.pairs].append(run)
+    found: dict[str, None] = {}
+    for group in by_size.values():
+        generated = [run for run in group if run.step("generate")]
+        for name in dict.fromkeys(name for run in group for name in _settings(run)):
+            concerned = generated if name.startswith("generation's ") else group
+            if len({_settings(run).get(name) for run in concerned}) > 1:
+                found[name] = None
+    return list(found)
+
+
+def _row_name(name: str, settings: Settings, differing: Sequence[str]) -> str:
+    words = [f"{key} {settings[key]}" if key in settings else f"no {key}" for key in differing]
+    return f"{name} ({', '.join(words)})" if words else name

@@ -1,0 +1,132 @@
+"""A run folder as a report sees it, in whatever state it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from lmfusion.report.page import strategy
+from lmfusion.report.page.command_line import Flags, parse
+from lmfusion.report.page.find import Found
+from lmfusion.report.run_folder import RunFolder
+from lmfusion.report.train_log import TrainLog
+
+_BITEXT = re.compile(r"bitext-(\d+)$")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is known of a run; of a run that cannot be read, its name and why."""
+
+    found: Found
+    broken: str = ""
+    """Why nothing of it can be used; empty if it can."""
+    state: str = ""
+    """Why it has no final score; empty if it has."""
+    reason: str = ""
+    """The last words of the step that failed."""
+    record: Mapping[str, Any] = field(default_factory=dict)
+    scores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By test set, only those with figures."""
+    model: Mapping[str, Any] = field(default_factory=dict)
+    log: TrainLog = field(default_factory=TrainLog)
+    loaded_pairs: int | None = None
+    """Training pairs as the log counts them: after filtering."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in the report."""
+        return self.found.name
+
+    @property
+    def folder(self) -> RunFolder:
+        """Where it lies."""
+        return RunFolder(self.found.path)
+
+    def step(self, name: str) -> Mapping[str, Any]:
+        """A step's record; empty where there is none."""
+        step: Mapping[str, Any] = self.record.get("steps", {}).get(name, {})
+        return step
+
+    def result(self, step: str) -> Mapping[str, Any]:
+        """The figures of a step; empty until it has finished."""
+        return self.step(step).get("result") or {}
+
+    @cached_property
+    def flags(self) -> Flags:
+        """Of the training or, where nothing is trained, of what made the output."""
+        return parse(self.step("train").get("command") or self.step("generate").get("command") or [])
+
+    @cached_property
+    def generation(self) -> Flags:
+        """Of the generation."""
+        return parse(self.step("generate").get("command") or [])
+
+    @property
+    def is_language_model(self) -> bool:
+        """Whether it pretrains a language model."""
+        return strategy.is_language_model(self.flags)
+
+    @property
+    def has_training(self) -> bool:
+        """False for a baseline that learns nothing, such as the lead baseline."""
+        return bool(self.step("train"))
+
+    @property
+    def seed(self) -> int | None:
+        """Of its training."""
+        seed = self.record.get("seed", self.flags.get("seed"))
+        return int(seed) if seed is not None and self.has_training else None
+
+    @property
+    def pairs(self) -> int | None:
+        """Bitext size: that in the data folder's name (the first N pairs), else what the log counts.
+
+        None if nothing is trained, or neither tells.
+        """
+        match = _BITEXT.search((self.flags.data or "").rstrip("/"))
+        return int(match[1]) if match else self.loaded_pairs
+
+    @property
+    def language_pair(self) -> tuple[str, str]:
+        """Names of source and target side; empty where the command does not say."""
+        flags = self.flags if self.flags.get("source-lang") else self.generation
+        return flags.get("source-lang") or "", flags.get("target-lang") or ""
+
+    @property
+    def strategy(self) -> str:
+        """The paper's name for it, or the one it was given by hand."""
+        if self.found.row:
+            return self.found.row
+        if self.hides_its_flags:
+            return self.name
+        return strategy.name(self.flags)
+
+    @property
+    def hides_its_flags(self) -> bool:
+        """Whether its flags are in a configuration file, so that the command does not tell what it is."""
+        return self.flags.has("config-name") or self.flags.has("config-dir")
+
+    @property
+    def data_sha256(self) -> Mapping[str, str]:
+        """Hashes of its binarized data by file."""
+        return self.step("train").get("data_sha256") or self.step("generate").get("data_sha256") or {}
+
+    def data_hashes(self, beginning: str) -> tuple[str, ...]:
+        """Hashes of those files whose names begin like this, in the order of the names."""
+        return tuple(digest for name, digest in sorted(self.data_sha256.items()) if name.startswith(beginning))
+
+    @property
+    def lost_loss(self) -> str:
+        """Where its loss was no number, in words; empty if it always was one."""
+        places = self.log.without_loss()
+        if not places:
+            return ""
+        kind, update = places[0]
+        kinds = {each for each, _ in places}
+        more = f", {len(places)} logged losses in all" if len(places) > 1 else ""
+        both = " and validation" if kind == "training" and len(kinds) > 1 else ""
+        return f"NaN or infinite {kind}{both} loss from update {update:,} on{more}"

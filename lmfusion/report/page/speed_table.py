@@ -1,0 +1,104 @@
+"""Speed in the layout of the paper's Table 5, with the ratio to the baseline."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from lmfusion.report.page import published
+from lmfusion.report.page.comparison import Comparison, Row, mean, spread
+from lmfusion.report.page.runs import Run
+from lmfusion.report.page.table import Cell, Table
+
+STEPS = ("train", "generate")
+COLUMNS = ("", "training, tokens/s", "× baseline", "generation, tokens/s", "× baseline")
+HEADINGS = (
+    *("row", "step", "mean tokens/s", "standard deviation", "runs"),
+    *("ratio to baseline", "published ratio to SHARED"),
+)
+
+
+def speed_tables(comparison: Comparison) -> list[Table]:
+    """A table for each kind of machine, for speeds on different ones cannot be compared."""
+    machines: dict[str, Mapping[str, Any]] = {}
+    for run in comparison.runs:
+        machine = run.record.get("machine") or {}
+        machines[json.dumps(machine, sort_keys=True)] = machine
+    prefix = f"{comparison.slug}-" if comparison.slug else ""
+    tables = []
+    for number, (key, machine) in enumerate(machines.items(), start=1):
+        name = f"{prefix}speed" if len(machines) == 1 else f"{prefix}speed-{number}"
+        table = _table(comparison, name, key, machine)
+        if table.rows:
+            tables.append(table)
+    return tables
+
+
+def _table(comparison: Comparison, name: str, key: str, machine: Mapping[str, Any]) -> Table:
+    speeds = {row.name: _speeds(row, key) for row in comparison.rows}
+    base = speeds[comparison.baseline.name] if comparison.baseline else {}
+    rows = [[Cell(row.name), *_cells(row, speeds[row.name], base)] for row in comparison.rows if speeds[row.name]]
+    records = [
+        record for row in comparison.rows for step in STEPS if (record := _record(row, step, speeds[row.name], base))
+    ]
+    notes = [
+        f"{describe(machine)}. Training: target tokens, the median of a run's logging intervals; generation: what "
+        "fairseq-generate counts. Mean over all runs of a row, of every size and seed that finished that step. In "
+        "small letters the paper's ratio, which is to SHARED (its Table 5)."
+    ]
+    return Table(name, f"Speed, {comparison.task.title}", COLUMNS, rows, notes, records=[HEADINGS, *records])
+
+
+def describe(machine: Mapping[str, Any]) -> str:
+    """A machine in words."""
+    if not machine:
+        return "Unknown machine"
+    cores = machine.get("cores")
+    words = [machine.get("gpu"), f"{cores} CPU core{'s' if cores != 1 else ''}", machine.get("processor")]
+    return ", ".join(str(word) for word in (*words, machine.get("system")) if word)
+
+
+def _speeds(row: Row, machine: str) -> dict[str, list[float]]:
+    """By step, of the runs on one machine."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for run in row.runs:
+        for step in STEPS:
+            speed = _speed(run, step)
+            if speed and json.dumps(run.record.get("machine") or {}, sort_keys=True) == machine:
+                found[step].append(speed)
+    return found
+
+
+def _speed(run: Run, step: str) -> float | None:
+    """Of a step that finished; a baseline that learns nothing does not generate, it copies."""
+    return run.result(step).get("tokens_per_second") if run.has_training else None
+
+
+def _cells(row: Row, speeds: Mapping[str, list[float]], base: Mapping[str, list[float]]) -> list[Cell]:
+    cells = []
+    for column, step in enumerate(STEPS):
+        average, deviation = mean(speeds.get(step, [])), spread(speeds.get(step, []))
+        text = "" if average is None else f"{average:,.0f}" + ("" if deviation is None else f" ± {deviation:,.0f}")
+        ratio, paper = _ratio(speeds, base, step), published.speed_ratio(row.strategy, column)
+        note = f"paper {paper:.2f}" if paper is not None else ""
+        cells += [Cell(text), Cell("" if ratio is None else f"{ratio:.2f}", note)]
+    return cells
+
+
+def _ratio(speeds: Mapping[str, list[float]], base: Mapping[str, list[float]], step: str) -> float | None:
+    ours, theirs = mean(speeds.get(step, [])), mean(base.get(step, []))
+    return ours / theirs if ours is not None and theirs else None
+
+
+def _record(
+    row: Row, step: str, speeds: Mapping[str, list[float]], base: Mapping[str, list[float]]
+) -> list[object] | None:
+    values = speeds.get(step, [])
+    average, deviation, ratio = mean(values), spread(values), _ratio(speeds, base, step)
+    if average is None:
+        return None
+    paper = published.speed_ratio(row.strategy, STEPS.index(step))
+    rounded = ["" if value is None else round(value, 4) for value in (deviation, ratio, paper)]
+    return [row.name, step, round(average, 2), rounded[0], len(values), *rounded[1:]]

@@ -1,0 +1,60 @@
+"""What the paper calls a run: baseline, SHARED, SRC-ELMO, …, told from the command that was recorded."""
+
+from __future__ import annotations
+
+import re
+
+from lmfusion.report.page.command_line import Flags
+
+BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
+_FUSIONS = {"elmo": "ELMO", "finetune": "FT", "ft": "FT"}
+_CELL = re.compile(r"(src|tgt)_(elmo|ft)(_|$)")
+
+# Order of the paper's Table 4; what it does not have comes after, in the order of the alphabet.
+PAPER_ORDER = (
+    *(BASELINE, SHARED, f"{SHARED}+{OWN_BPE}", "SRC-ELMO", "SRC-FT", "TGT-ELMO", "TGT-FT", f"SRC-ELMO+{SHDEMB}"),
+)
+
+
+def is_training(flags: Flags) -> bool:
+    """Whether the command is fairseq's training."""
+    return flags.program in ("fairseq-train", "fairseq-hydra-train", "train.py", "fairseq_cli.train")
+
+
+def is_language_model(flags: Flags) -> bool:
+    """Whether the command pretrains a language model."""
+    return flags.get("task") == "language_modeling"
+
+
+def fusions(flags: Flags) -> list[str]:
+    """The language models' places in the model: SRC-ELMO, TGT-FT, …
+
+    A named architecture (``src_elmo_tiny``) sets the fusion of its side unless a flag says otherwise.
+    """
+    chosen = {}
+    if match := _CELL.match(flags.get("arch") or ""):
+        chosen[match[1]] = match[2]
+    for side in ("src", "tgt"):
+        fusion = flags.get(f"{side}-fusion")
+        if fusion is not None:
+            chosen[side] = fusion
+    return [f"{side.upper()}-{_FUSIONS[chosen[side]]}" for side in ("src", "tgt") if chosen.get(side) in _FUSIONS]
+
+
+def name(flags: Flags) -> str:
+    """The strategy of a sequence-to-sequence training, or of the lead baseline, in the paper's words."""
+    if flags.program == "lead.py":
+        return f"{LEAD}-{flags.get('sentences') or 1}"
+    parts = fusions(flags)
+    if not parts and flags.has("share-all-embeddings"):
+        return SHARED
+    if flags.has("share-decoder-input-output-embed"):
+        parts = [*(parts or [BASELINE]), SHDEMB]
+    return "+".join(parts) or BASELINE
+
+
+def order(strategy: str) -> tuple[int, str]:
+    """Key to sort strategies as the paper's tables do; a lead baseline comes first, as in its Table 3."""
+    if strategy.startswith(f"{LEAD}-"):
+        return -1, strategy
+    return (PAPER_ORDER.index(strategy) if strategy in PAPER_ORDER else len(PAPER_ORDER)), strategy

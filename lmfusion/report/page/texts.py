@@ -1,0 +1,101 @@
+"""Source, reference and hypotheses of a test set as plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lmfusion.errors import UserError
+from lmfusion.report import provenance
+from lmfusion.report.page.comparison import Comparison
+from lmfusion.report.page.notices import Notices
+from lmfusion.report.page.runs import Run
+from lmfusion.scoring import generate_output
+from lmfusion.scoring.text_files import read_lines
+
+_PRINTED = re.compile(r"([ST])-(\d+)\t(.*)")
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The sentences of a test set; item k of each list is the same sentence."""
+
+    sources: list[str]
+    references: list[str]
+    raw_source: bool
+    """Whether it is the text itself, not what fairseq-generate printed of it."""
+    raw_reference: bool
+
+
+def find_texts(
+    comparison: Comparison, source: Path | None, reference: Path | None, notices: Notices
+) -> Texts | None:
+    """From files given by hand, from those the scores name if they are still the same, or from a generation's log.
+
+    Raises:
+        UserError: a file given by hand cannot be read.
+    """
+    runs = [run for row in comparison.rows for cell in row.cells.values() for run in cell.used]
+    if len(comparison.data_sets) > 1 or not runs:
+        return None
+    data_set = comparison.task.data_set
+    reference = reference or _unchanged(runs, data_set, "reference")
+    source = source or _unchanged(runs, data_set, "source")
+    needed = runs if source is None or reference is None else []
+    printed = next((found for run in needed if (found := _printed(run)).get("S")), {})
+    sources = read_lines(source) if source else printed.get("S", [])
+    references = read_lines(reference) if reference else printed.get("T", [])
+    if not sources or len(sources) != len(references):
+        notices.warn(
+            f"{comparison.task.title}: source and reference texts are not at hand ({len(sources):,} source and "
+            f"{len(references):,} reference lines), so there are no examples. Give them with --source and --reference."
+        )
+        return None
+    return Texts(sources, references, raw_source=bool(source), raw_reference=bool(reference))
+
+
+def hypotheses(run: Run, data_set: str, count: int) -> list[str] | None:
+    """A run's output, if the file is whole."""
+    path = run.found.path / str(run.scores[data_set].get("hypotheses", f"{data_set}.hyp"))
+    try:
+        lines = read_lines(path)
+    except UserError:
+        return None  # its absence has been noted when the run was read
+    return lines if len(lines) == count else None
+
+
+def is_reference_of(comparison: Comparison, path: Path) -> bool:
+    """Whether a file is the text that a comparison's runs were scored against.
+
+    Raises:
+        UserError: there is no such file.
+    """
+    if not path.is_file():
+        raise UserError(f"--reference {path}: there is no such file. Check the path.")
+    return comparison.task.reference_sha256 in (None, provenance.hash_file(path)) and len(comparison.data_sets) == 1
+
+
+def _unchanged(runs: Sequence[Run], data_set: str, name: str) -> Path | None:
+    """A text that scores.json names, where it lay then or beside a run folder that was moved, with the same hash."""
+    for run in runs:
+        recorded, digest = run.scores[data_set].get(name), run.scores[data_set].get(f"{name}_sha256")
+        if not recorded or not digest:
+            continue
+        for path in (Path(recorded), run.found.path.parent / "data" / "text" / Path(recorded).name):
+            if path.is_file() and provenance.hash_file(path) == digest:
+                return path
+    return None
+
+
+def _printed(run: Run) -> dict[str, list[str]]:
+    """Source (S) and target (T) lines of a generation, which fairseq decodes if it is given --bpe, in order."""
+    log = run.folder.log("generate")
+    if not log.is_file():
+        return {}
+    texts: dict[str, dict[int, str]] = {"S": {}, "T": {}}
+    with log.open(encoding="utf-8", errors="replace") as stream:
+        for match in filter(None, map(_PRINTED.match, stream)):
+            texts[match[1]][int(match[2])] = generate_output.remove_bpe(match[3])
+    return {kind: [lines[number] for number in sorted(lines)] for kind, lines in texts.items()}
