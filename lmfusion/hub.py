@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import torch
 from fairseq import checkpoint_utils, hub_utils
+from torch import Tensor
 
 from lmfusion.errors import UserError
 from lmfusion.lm.loading import model_config, read_checkpoint
@@ -13,7 +15,28 @@ from lmfusion.lm.loading import model_config, read_checkpoint
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 
 
-def load_model(path: str | Path, **overrides: Any) -> hub_utils.GeneratorHubInterface:
+class Translator(hub_utils.GeneratorHubInterface):
+    """fairseq's interface, with sources cut as they were in training (``--truncate-source``)."""
+
+    def encode(self, sentence: str) -> Tensor:
+        """Text to token ids, ending in </s>: T.
+
+        Raises:
+            UserError: if the sentence is longer than the model takes and was not to be cut.
+        """
+        tokens: Tensor = super().encode(sentence)
+        limit = self.max_positions[0]
+        if len(tokens) <= limit:
+            return tokens
+        if self.task.cfg.truncate_source:
+            return torch.cat([tokens[: limit - 1], tokens[-1:]])
+        raise UserError(
+            f"a sentence of {len(tokens)} tokens is longer than the {limit} the model takes: cut or split it "
+            f"({sentence[:60]}…)."
+        )
+
+
+def load_model(path: str | Path, **overrides: Any) -> Translator:
     """Load a sequence-to-sequence model: ``load_model(path).translate(["A sentence."], beam=5)``.
 
     Tokenizer and BPE are those the model was trained with (``--tokenizer``, ``--bpe`` of fairseq-train). The
@@ -45,7 +68,7 @@ def load_model(path: str | Path, **overrides: Any) -> hub_utils.GeneratorHubInte
     models, cfg, task_object = checkpoint_utils.load_model_ensemble_and_task(
         [str(checkpoint)], arg_overrides={"data": str(data.resolve()), **overrides}
     )
-    return hub_utils.GeneratorHubInterface(cfg, task_object, models)
+    return Translator(cfg, task_object, models)
 
 
 def _checkpoint(path: Path) -> Path:
