@@ -9,15 +9,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from fairseq.data import Dictionary
-from fairseq.utils import eval_bool
 from torch import Tensor
 
+from lmfusion.convert.arguments import Arguments
 from lmfusion.convert.dictionaries import check_size
 from lmfusion.convert.folding import Weights, fold_plain_shares, fold_projections
 from lmfusion.convert.language_model import Config
 from lmfusion.convert.lm_side import LMSide, find_lm, lm_side
 from lmfusion.convert.plan import Move, carry_out
-from lmfusion.convert.released import Arguments
 from lmfusion.convert.seq2seq import PARTS, Embeddings, position_values, positions, stack_config
 from lmfusion.convert.transformer_weights import has_final_norm, stack_ignored, stack_moves
 from lmfusion.errors import UserError
@@ -73,9 +72,9 @@ def _folded(args: Arguments, weights: Weights, sides: Sides) -> tuple[Arguments,
     for lm in (lm for lm in sides.values() if lm is not None):
         weights, _ = fold_projections(weights, lm.inner, shared=False)
         # The flag came and went with versions of the released code; without it there was a softmax.
-        if lm.fusion == ELMO and args.get("elmo_softmax") is False:
+        if lm.fusion == ELMO and not args.switch("elmo_softmax", True):
             weights = fold_plain_shares(weights, lm.base)
-    tied = bool(args.get("share_decoder_input_output_embed", False) or args.get("share_all_embeddings", False))
+    tied = args.switch("share_decoder_input_output_embed") or args.switch("share_all_embeddings")
     folded, still_tied = fold_projections(weights, "decoder.", shared=tied)
     if folded is not weights:
         args = args.updated({"share_decoder_input_output_embed": still_tied, "share_all_embeddings": False})
@@ -151,8 +150,8 @@ def _task(args: Arguments, config: Config, dictionaries: Dictionaries) -> Config
         "data": str(Path(dictionaries["src"][0]).resolve().parent),
         "source_lang": args.get("source_lang"),
         "target_lang": args.get("target_lang"),
-        "left_pad_source": bool(eval_bool(str(args.get("left_pad_source", True)))),
-        "left_pad_target": bool(eval_bool(str(args.get("left_pad_target", False)))),
+        "left_pad_source": str(args.get("left_pad_source", True)) == "True",  # written as a word
+        "left_pad_target": str(args.get("left_pad_target", False)) == "True",
         "max_source_positions": config["max_source_positions"],
         "max_target_positions": config["max_target_positions"],
     }

@@ -11,6 +11,7 @@ from fairseq.data import Dictionary
 from torch import nn
 
 from lmfusion.checkpoints import write_checkpoint
+from lmfusion.convert.arguments import Arguments
 from lmfusion.convert.build_seq2seq import build_seq2seq
 from lmfusion.convert.dictionaries import check_size, read_dictionary
 from lmfusion.convert.fairseq_config import checkpoint, training_config
@@ -18,7 +19,7 @@ from lmfusion.convert.folding import fold_projections
 from lmfusion.convert.language_model import CAUSAL, CLOZE, lm_config
 from lmfusion.convert.lm_weights import lm_ignored, lm_moves
 from lmfusion.convert.plan import carry_out
-from lmfusion.convert.released import Arguments, Released, read_lm_values, read_released
+from lmfusion.convert.released import Released, read_lm_values, read_released
 from lmfusion.errors import UserError
 from lmfusion.lm.base import TransformerLM
 from lmfusion.lm.loading import build
@@ -87,7 +88,8 @@ def convert(path: str | Path, inputs: Inputs) -> Converted:
     """
     released = read_released(path, drop_meters=inputs.drop_meters)
     args = released.args.updated(inputs.args)
-    arch = str(args.need("arch"))
+    args.require("arch")
+    arch = str(args.get("arch"))
     if arch not in ARCHITECTURES:
         raise UserError(
             f"{path} has the architecture {arch}, which is not known: lmfusion converts {', '.join(ARCHITECTURES)}. If "

@@ -9,6 +9,7 @@ from pathlib import Path
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from lmfusion.convert.language_model import rows
 from lmfusion.errors import UserError
 
 
@@ -42,10 +43,10 @@ def check_size(dictionary: Dictionary, path: str | Path, weights: Mapping[str, T
     Raises:
         UserError: naming both sizes.
     """
-    if embedding in weights and weights[embedding].size(0) != len(dictionary):
+    if embedding in weights and rows(weights, embedding) != len(dictionary):
         special = dictionary.nspecial
         raise UserError(
             f"{path} has {len(dictionary)} symbols ({len(dictionary) - special} lines and fairseq's {special} special "
-            f"ones), and {embedding} has {weights[embedding].size(0)} rows: give the dictionary that the model was "
+            f"ones), and {embedding} has {rows(weights, embedding)} rows: give the dictionary that the model was "
             f"trained with."
         )

@@ -9,7 +9,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from lmfusion.convert.released import Arguments
+from lmfusion.convert.arguments import Arguments
 from lmfusion.errors import UserError
 
 CLOZE, CAUSAL = "bi_transformer_lm", "uni_transformer_lm"
@@ -24,6 +24,8 @@ UNSUPPORTED: dict[str, Any] = {
     "character_embeddings": False,
     "segment_embeddings": False,
     "next_sentence_prediction": False,
+    "output_dictionary_size": -1,
+    "activation_fn": "relu",
 }
 
 
@@ -34,10 +36,6 @@ def refuse_unsupported(args: Arguments) -> None:
         UserError: naming every such flag.
     """
     found = [name for name, off in UNSUPPORTED.items() if args.get(name, off) not in (off, "", "None")]
-    if int(args.get("output_dictionary_size", -1)) >= 0:
-        found.append("output_dictionary_size")
-    if args.get("activation_fn", "relu") != "relu":
-        found.append("activation_fn")
     if found:
         values = ", ".join(f"{name}={args.get(name)!r}" for name in found)
         raise UserError(f"{args.origin} was trained with {values}, which lmfusion has no counterpart of.")
@@ -67,30 +65,45 @@ def lm_config(args: Arguments, weights: Mapping[str, Tensor], prefix: str, famil
     refuse_unsupported(args)
     args.require(*_unseen(args, weights, prefix))
     towers = prefix + ("forward_layers." if family == CLOZE else "layers.")
-    learned = prefix + "embed_positions.weight"
-    tokens_per_sample = args.get("tokens_per_sample", limit)
-    max_positions = args.get("max_target_positions", tokens_per_sample)
+    tokens_per_sample = args.integer("tokens_per_sample", limit)
     config: Config = {
-        "decoder_embed_dim": args.get("decoder_embed_dim") or _rows(weights, f"{towers}0.self_attn.out_proj.weight"),
-        "decoder_ffn_embed_dim": args.get("decoder_ffn_embed_dim") or _rows(weights, f"{towers}0.fc1.weight"),
-        "decoder_layers": args.get("decoder_layers") or count_layers(weights, towers),
-        "decoder_attention_heads": args.get("decoder_attention_heads"),
-        "dropout": args.get("dropout", 0.1),
-        "attention_dropout": args.get("attention_dropout", 0.0),
-        "activation_dropout": args.get("relu_dropout", 0.0),
-        "input_dropout": args.get("input_dropout", 0.0),
-        "share_decoder_input_output_embed": args.get("share_decoder_input_output_embed", False),
-        "no_token_positional_embeddings": _has_no_positions(args, family),
-        "decoder_learned_pos": bool(args.get("decoder_learned_pos", learned in weights)),
+        "decoder_embed_dim": args.integer("decoder_embed_dim", rows(weights, f"{towers}0.self_attn.out_proj.weight")),
+        "decoder_ffn_embed_dim": args.integer("decoder_ffn_embed_dim", rows(weights, f"{towers}0.fc1.weight")),
+        "decoder_layers": args.integer("decoder_layers", count_layers(weights, towers), most=len(weights) + 1),
+        "decoder_attention_heads": args.integer("decoder_attention_heads"),
+        "dropout": args.number("dropout", 0.1),
+        "attention_dropout": args.number("attention_dropout", 0.0),
+        "activation_dropout": args.number("relu_dropout", 0.0),
+        "input_dropout": args.number("input_dropout", 0.0),
+        "share_decoder_input_output_embed": args.switch("share_decoder_input_output_embed"),
+        "no_token_positional_embeddings": args.switch("no_token_positional_embeddings")
+        or (family == CAUSAL and args.switch("no_dec_token_positional_embeddings")),
+        "decoder_learned_pos": args.switch("decoder_learned_pos", f"{prefix}embed_positions.weight" in weights),
         "cpu_bf16": False,
         "tokens_per_sample": tokens_per_sample,
-        "max_target_positions": max_positions,
+        "max_target_positions": args.integer("max_target_positions", tokens_per_sample),
     }
     if config["decoder_learned_pos"] and not config["no_token_positional_embeddings"]:
-        # One row for every position, the </s> included, by which ours may be longer than fairseq counts.
-        rows = max_positions if args.complete else _rows(weights, learned) - FIRST_POSITION
-        config["max_target_positions"] = rows - 2
-    return config if family == CAUSAL else {**config, **_cloze_config(args, weights, prefix)}
+        # The table has one row for every position, and a cloze sample is two longer than fairseq counts.
+        table = rows(weights, f"{prefix}embed_positions.weight") - FIRST_POSITION
+        config["max_target_positions"] = (config["max_target_positions"] if args.complete else table) - 2
+    if family == CLOZE:
+        config.update(_cloze_config(args, weights, prefix))
+    check_heads(config, "decoder", args, 2 if config.get("double_final_heads") else 1)
+    return config
+
+
+def check_heads(config: Config, part: str, args: Arguments, factor: int = 1) -> None:
+    """Refuse heads that cannot be those of the model.
+
+    Raises:
+        UserError: if they do not divide its channels.
+    """
+    size, heads = config[f"{part}_embed_dim"], config[f"{part}_attention_heads"] * factor
+    if size % heads:
+        raise UserError(
+            f"{args.origin}: {heads} attention heads ({part}_attention_heads) do not divide {size} channels."
+        )
 
 
 def _unseen(args: Arguments, weights: Mapping[str, Tensor], prefix: str) -> list[str]:
@@ -106,20 +119,19 @@ def _unseen(args: Arguments, weights: Mapping[str, Tensor], prefix: str) -> list
 
 
 def _cloze_config(args: Arguments, weights: Mapping[str, Tensor], prefix: str) -> Config:
-    one_tower = _towers_are_one(weights, prefix)
-    linear_join = args.get("linear_final_layer", f"{prefix}full_linear_layer.weight" in weights)
+    linear_join = args.switch("linear_final_layer", f"{prefix}full_linear_layer.weight" in weights)
     targets = _targets(args, weights, prefix)
-    has_attention = "self" in targets and not linear_join
+    attention = "self" in targets and not linear_join
+    concatenated = f"{prefix}full_attn_layer.self_attn.q_proj.weight" in weights
     return {
-        "no_bias_kv": args.get("no_bias_kv", f"{prefix}forward_layers.0.self_attn.bias_k" not in weights),
+        "no_bias_kv": args.switch("no_bias_kv", f"{prefix}forward_layers.0.self_attn.bias_k" not in weights),
         "no_extra_kv": False,
-        "single_tower": args.get("single_tower", one_tower),
+        "single_tower": args.switch("single_tower", _towers_are_one(weights, prefix)),
         "linear_final_layer": linear_join,
         "linear_final_layer_bias": linear_join
-        and args.get("linear_final_layer_bias", f"{prefix}full_linear_layer.bias" in weights),
-        "double_final_heads": has_attention and args.get("double_final_heads", False),
-        "concat_final_q": has_attention
-        and args.get("concat_final_q", f"{prefix}full_attn_layer.self_attn.q_proj.weight" in weights),
+        and args.switch("linear_final_layer_bias", f"{prefix}full_linear_layer.bias" in weights),
+        "double_final_heads": attention and args.switch("double_final_heads"),
+        "concat_final_q": attention and args.switch("concat_final_q", concatenated),
         "targets": targets,
     }
 
@@ -136,22 +148,16 @@ def _targets(args: Arguments, weights: Mapping[str, Tensor], prefix: str) -> lis
         joined = any(name.startswith(f"{prefix}full_") for name in weights)
         return ["self"] if joined else ["future", "past"]
     chosen = {
-        "self": args.get("self_target", not args.get("exclude_self_target", False)),
-        "future": args.get("future_target", False),
-        "past": args.get("past_target", False),
+        "self": args.switch("self_target", not args.switch("exclude_self_target")),
+        "future": args.switch("future_target"),
+        "past": args.switch("past_target"),
     }
     return [name for name, is_chosen in chosen.items() if is_chosen]
 
 
-def _has_no_positions(args: Arguments, family: str) -> bool:
-    names = ["no_token_positional_embeddings"] + (["no_dec_token_positional_embeddings"] if family == CAUSAL else [])
-    return any(bool(args.get(name)) for name in names)
-
-
-def _rows(weights: Mapping[str, Tensor], name: str) -> int:
-    if name not in weights or weights[name].dim() == 0:
-        raise UserError(f"{name} is missing among the weights, so the model's size cannot be told from them.")
-    return weights[name].size(0)
+def rows(weights: Mapping[str, Tensor], name: str) -> int:
+    """Rows of a weight; 0 if there is none of this name, which is an error where nothing else tells the size."""
+    return weights[name].size(0) if name in weights and weights[name].dim() else 0
 
 
 def count_layers(weights: Mapping[str, Tensor], prefix: str) -> int:

@@ -10,10 +10,10 @@ from typing import Any
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from lmfusion.convert.arguments import Arguments
 from lmfusion.convert.language_model import CLOZE, family_of, lm_config
 from lmfusion.convert.lm_weights import lm_ignored, lm_moves
 from lmfusion.convert.plan import Move, layer_norm, linear, move
-from lmfusion.convert.released import Arguments
 from lmfusion.convert.state_lists import state_list
 from lmfusion.errors import UserError
 from lmfusion.fusion.config import ELMO, FINETUNE
@@ -83,7 +83,7 @@ class LMSide:
         values: Config = {f"{self.side}_fusion": self.fusion}
         if self.fusion == ELMO:
             values[f"{self.side}_elmo_affine"] = is_affine(args, weights, self.base)
-            values[f"{self.side}_elmo_dropout"] = float(args.get("elmo_dropout", 0.0))
+            values[f"{self.side}_elmo_dropout"] = args.number("elmo_dropout", 0.0)
         return values
 
     def description(self, dictionary: Dictionary, fingerprint: str) -> str:
@@ -99,7 +99,7 @@ class LMSide:
 
 def is_affine(args: Arguments, weights: Mapping[str, Tensor], base: str) -> bool:
     """Whether the mix's layer norm learned a scale and a shift."""
-    return bool(args.get("elmo_affine", f"{base}layer_norm.weight" in weights))
+    return args.switch("elmo_affine", f"{base}layer_norm.weight" in weights)
 
 
 def mixed_size(config: Config, reading: Reading) -> int:
@@ -118,7 +118,7 @@ def find_lm(side: str, args: Arguments, weights: Mapping[str, Tensor]) -> tuple[
         UserError: if its flags say so and there is no language model among the weights.
     """
     part = {"src": "encoder", "tgt": "decoder"}[side]
-    base = f"{part}.embedder." if side == "src" and args.get("embedding_only") else f"{part}.embed_tokens."
+    base = f"{part}.embedder." if side == "src" and args.switch("embedding_only") else f"{part}.embed_tokens."
     inside = {name[len(base) :].split(".")[0] for name in weights if name.startswith(base) and ".decoder." in name}
     path = str(args.get(f"{part}_embed_path", ""))
     if not inside:
@@ -173,8 +173,8 @@ def lm_side(
     if fusion == ELMO:
         reading = Reading(states=state_list(inside, weights, base, output_dim))
     else:
-        inside.update({ours: args.get(theirs, inside[ours]) for ours, theirs in _DROPOUTS.items()})
-        leading_eos = side == "tgt" or bool(args.get("bilm_add_bos", False))
+        inside.update({ours: args.number(theirs, inside[ours]) for ours, theirs in _DROPOUTS.items()})
+        leading_eos = side == "tgt" or args.switch("bilm_add_bos")
         reading = Reading(leading_eos=leading_eos, top=_top(side, inside, args))
     return LMSide(side, base, inner, fusion, family, inside, reading, output_dim)
 
@@ -186,4 +186,4 @@ def _top(side: str, config: Config, args: Arguments) -> str:
     if "self" not in config["targets"]:
         return FORWARD
     # In the decoder it has no way to show a cloze LM the token itself.
-    return NARROW if side == "tgt" or args.get("bilm_mask_last_state", False) else WIDE
+    return NARROW if side == "tgt" or args.switch("bilm_mask_last_state") else WIDE

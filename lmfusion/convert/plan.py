@@ -77,7 +77,8 @@ def carry_out(
         what: the file and what it was taken for, for the message.
 
     Raises:
-        UserError: listing by name what is missing, not expected, of another shape, or no copy of what it must be.
+        UserError: listing by name what is missing, not expected, of another shape, not finite, or no copy of what it
+            must be.
     """
     moves = list(moves)
     _check(moves, weights, set(ignored), what)
@@ -100,10 +101,15 @@ def _check(moves: list[Move], weights: Mapping[str, Tensor], ignored: set[str], 
             for name, step in sorted(there.items())
             if tuple(weights[name].shape) != step.shape
         ],
+        "not finite numbers": sorted(
+            name for name in there if not weights[name].is_floating_point() or not weights[name].isfinite().all()
+        ),
         "different from what they must be copies of": [
             f"{name} (of {step.equals})"
             for name, step in sorted(there.items())
-            if not torch.equal(weights[name], weights.get(step.equals or name, weights[name]))
+            if step.equals is not None
+            and step.equals in weights
+            and not torch.equal(weights[name], weights[step.equals])
         ],
     }
     found = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in problems.items() if names)

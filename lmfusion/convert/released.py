@@ -6,15 +6,16 @@ Such a file is a pickle of weights and of the ``argparse.Namespace`` of the trai
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lmfusion.convert.arguments import Arguments
 from lmfusion.errors import UserError
 from lmfusion.lm.loading import model_config, read_checkpoint
 
@@ -23,66 +24,6 @@ _METERS = ("AverageMeter", "TimeMeter", "StopwatchMeter")
 
 class _DroppedMeter:
     """Stands in for a running average of the released code's training, of which nothing is kept."""
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """Flags a model was trained with, and how to ask the user for one that is not known.
-
-    Attributes:
-        values: by name; None counts as not given, as everywhere in fairseq.
-        complete: whether they are those of a training command: an option that is not among them had its default.
-        origin: whose flags they are, for messages.
-        mend: how the user can give what is missing; ``{flags}`` stands for ``NAME=VALUE``, by ``flag``, for each.
-        flag: of ``lmfusion convert``, to give one.
-    """
-
-    values: Mapping[str, Any]
-    complete: bool
-    origin: str
-    mend: str
-    flag: str
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """A flag's value, or ``default`` where it was not given."""
-        value = self.values.get(name)
-        return default if value is None else value
-
-    def require(self, *names: str) -> None:
-        """Refuse to guess.
-
-        Raises:
-            UserError: naming all of these flags that are not known, and how to give them.
-        """
-        unknown = [name for name in names if self.values.get(name) is None]
-        if unknown:
-            given = " ".join(f"{self.flag} {name}=VALUE" for name in unknown)
-            verb = "is" if len(unknown) == 1 else "are"
-            raise UserError(
-                f"{self.origin}: {' and '.join(unknown)} {verb} not known and cannot be seen in the weights. "
-                f"{self.mend.format(flags=given)}"
-            )
-
-    def need(self, name: str) -> Any:
-        """A flag's value.
-
-        Raises:
-            UserError: if it is not known.
-        """
-        self.require(name)
-        return self.values[name]
-
-    def option(self, name: str, default: Any) -> Any:
-        """A flag's value; its default, unless nothing is known about how the model was trained.
-
-        Raises:
-            UserError: as of :meth:`need`.
-        """
-        return self.get(name, default) if self.complete else self.need(name)
-
-    def updated(self, values: Mapping[str, Any]) -> Arguments:
-        """The same with these values on top."""
-        return replace(self, values={**self.values, **values})
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,23 @@ from typing import Any
 
 from torch import Tensor
 
+from lmfusion.convert.arguments import Arguments
 from lmfusion.convert.folding import fold_scale
-from lmfusion.convert.language_model import count_layers, refuse_unsupported
+from lmfusion.convert.language_model import check_heads, count_layers, refuse_unsupported, rows
 from lmfusion.convert.lm_side import LMSide
 from lmfusion.convert.plan import Move, copy_of, move
-from lmfusion.convert.released import Arguments
-from lmfusion.errors import UserError
 from lmfusion.fusion.config import ELMO, NONE, OWN
 
 Config = dict[str, Any]
 PARTS = {"src": "encoder", "tgt": "decoder"}
+# Flags that the weights do not tell, where nothing is known of the training command.
+UNSEEN = {
+    part: (
+        *(f"{part}_attention_heads", f"{part}_normalize_before", f"{part}_learned_pos"),
+        f"no_{part[:3]}_token_positional_embeddings",
+    )
+    for part in PARTS.values()
+}
 
 
 def stack_config(args: Arguments, weights: Mapping[str, Tensor]) -> Config:
@@ -26,33 +33,37 @@ def stack_config(args: Arguments, weights: Mapping[str, Tensor]) -> Config:
         UserError: if a flag is needed that is in neither, or there is no counterpart of one.
     """
     refuse_unsupported(args)
-    args.require(*(f"{part}_attention_heads" for part in PARTS.values()))
-    only_embedding = bool(args.get("embedding_only", False))
+    if not args.complete:
+        args.require(*(name for names in UNSEEN.values() for name in names))
     config: Config = {
-        "max_source_positions": int(args.get("max_source_positions", 1024)),
-        "max_target_positions": int(args.get("max_target_positions", 1024)),
-        "dropout": float(args.get("dropout", 0.1)),
-        "attention_dropout": float(args.get("attention_dropout", 0.0)),
-        "activation_dropout": float(args.get("relu_dropout", 0.0)),
+        "max_source_positions": args.integer("max_source_positions", 1024),
+        "max_target_positions": args.integer("max_target_positions", 1024),
+        "dropout": args.number("dropout", 0.1),
+        "attention_dropout": args.number("attention_dropout", 0.0),
+        "activation_dropout": args.number("relu_dropout", 0.0),
     }
     for part in PARTS.values():
-        config[f"{part}_embed_dim"] = args.get(f"{part}_embed_dim") or _size(weights, part, 1)
-        config[f"{part}_ffn_embed_dim"] = args.get(f"{part}_ffn_embed_dim") or _size(weights, part, 0)
-        config[f"{part}_layers"] = args.get(f"{part}_layers") or count_layers(weights, f"{part}.layers.")
-        config[f"{part}_attention_heads"] = args.get(f"{part}_attention_heads")
-        config[f"{part}_normalize_before"] = bool(args.option(f"{part}_normalize_before", False))
-        config[f"{part}_learned_pos"] = positions(args, part) and bool(args.option(f"{part}_learned_pos", False))
+        block = f"{part}.layers.0."
+        size = rows(weights, f"{block}fc2.bias")
+        config[f"{part}_embed_dim"] = args.integer(f"{part}_embed_dim", size)
+        config[f"{part}_ffn_embed_dim"] = args.integer(f"{part}_ffn_embed_dim", rows(weights, f"{block}fc1.bias"))
+        layers = count_layers(weights, f"{part}.layers.")
+        config[f"{part}_layers"] = args.integer(f"{part}_layers", layers, least=0, most=len(weights) + 1)
+        config[f"{part}_attention_heads"] = args.integer(f"{part}_attention_heads")
+        config[f"{part}_normalize_before"] = args.switch(f"{part}_normalize_before")
+        config[f"{part}_learned_pos"] = positions(args, part) and args.switch(f"{part}_learned_pos")
+        check_heads(config, part, args)
     config["decoder_input_dim"] = config["decoder_output_dim"] = config["decoder_embed_dim"]
-    if only_embedding:
+    if args.switch("embedding_only"):
         config.update(encoder_layers=0, encoder_normalize_before=False, encoder_learned_pos=False)
     return config
 
 
 def positions(args: Arguments, part: str) -> bool:
     """Whether the encoder or the decoder has position embeddings of its own."""
-    if part == "encoder" and args.get("embedding_only", False):
+    if part == "encoder" and args.switch("embedding_only"):
         return False
-    return not args.option(f"no_{part[:3]}_token_positional_embeddings", False)
+    return not args.switch(f"no_{part[:3]}_token_positional_embeddings")
 
 
 def position_values(args: Arguments, sides: Mapping[str, LMSide | None]) -> Config:
@@ -64,13 +75,6 @@ def position_values(args: Arguments, sides: Mapping[str, LMSide | None]) -> Conf
         if positions(args, part) != usual:
             values[f"{side}_positions"] = OWN if positions(args, part) else NONE
     return values
-
-
-def _size(weights: Mapping[str, Tensor], part: str, dim: int) -> int:
-    name = f"{part}.layers.0.fc1.weight"
-    if name not in weights or weights[name].dim() != 2:
-        raise UserError(f"{name} is missing among the weights, so the {part}'s size cannot be told from them.")
-    return weights[name].size(dim)
 
 
 class Embeddings:
@@ -86,13 +90,14 @@ class Embeddings:
 
     def __init__(self, args: Arguments, sides: Mapping[str, LMSide | None]) -> None:
         self.plain = {side: lm is None for side, lm in sides.items()}
-        self.share_all = bool(args.option("share_all_embeddings", False))
-        self.share_decoder = self.share_all or bool(args.option("share_decoder_input_output_embed", False))
+        self.share_all = args.switch("share_all_embeddings")
+        self.share_decoder = self.share_all or args.switch("share_decoder_input_output_embed")
+        alone = args.switch("embedding_only")
         self.scales: dict[str, float | None] = {
-            "src": 1.0 if args.get("embedding_only", False) else args.get("encoder_embed_scale"),
-            "tgt": args.get("decoder_embed_scale"),
+            "src": 1.0 if alone else _scale(args, "encoder"),
+            "tgt": _scale(args, "decoder"),
         }
-        self.source_name = f"encoder.{'embedder' if args.get('embedding_only', False) else 'embed_tokens'}.weight"
+        self.source_name = f"encoder.{'embedder' if alone else 'embed_tokens'}.weight"
         # Tied weights that one place scales and another does not cannot stay tied.
         self.folds = {side: self.plain[side] and scale is not None for side, scale in self.scales.items()}
 
@@ -137,3 +142,9 @@ class Embeddings:
     def _folded(self, side: str, value: Tensor) -> Tensor:
         scale = self.scales[side]
         return fold_scale(value, scale) if self.folds[side] and scale is not None else value
+
+
+def _scale(args: Arguments, part: str) -> float | None:
+    """Factor on the embeddings; None where it is sqrt(C), as always."""
+    name = f"{part}_embed_scale"
+    return None if args.get(name) is None else args.number(name, 0.0)

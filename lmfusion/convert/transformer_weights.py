@@ -41,7 +41,10 @@ def stack_moves(part: str, config: Config, weights: Mapping[str, Tensor], *, pos
 def has_final_norm(part: str, config: Config, weights: Mapping[str, Tensor]) -> bool:
     """Whether the last block is followed by a layer norm: with pre-norm, but not in the first version of fairseq."""
     version = weights.get(f"{part}.version")
-    is_first = float(version.flatten()[0]) < 2 if version is not None else f"{part}.layer_norm.weight" not in weights
+    if version is not None and version.numel():
+        is_first = float(version.flatten()[0]) < 2
+    else:
+        is_first = f"{part}.layer_norm.weight" not in weights
     return bool(config[f"{part}_normalize_before"]) and not is_first
 
 

@@ -73,11 +73,14 @@ def test_every_wrong_weight_is_listed_by_the_name_it_has_in_the_file(
     del cloze["decoder.forward_layers.1.fc1.bias"], cloze["decoder.embed_out"]
     cloze["decoder.surplus"] = torch.zeros(2)
     cloze["encoder.extra"] = torch.zeros(2)
+    cloze["decoder.forward_layers.0.fc2.bias"][3] = float("nan")
+    cloze["decoder.forward_layers.0.fc1.bias"] = torch.zeros(20, dtype=torch.int64)
     cloze["decoder.backward_layers.0.self_attn.bias_k"] = torch.zeros(1, 1, 8)
     message = refused(save(cloze, make.CLOZE))
     assert "missing: decoder.embed_out, decoder.forward_layers.1.fc1.bias;" in message
     assert "not expected: decoder.surplus, encoder.extra;" in message
-    assert "of another shape: decoder.backward_layers.0.self_attn.bias_k (1, 1, 8) instead of (1, 1, 16)." in message
+    assert "of another shape: decoder.backward_layers.0.self_attn.bias_k (1, 1, 8) instead of (1, 1, 16);" in message
+    assert "not finite numbers: decoder.forward_layers.0.fc1.bias, decoder.forward_layers.0.fc2.bias." in message
 
 
 def test_flags_that_are_not_those_of_the_weights(make: ModuleType, cloze: Any, save: Any, refused: Any) -> None:
@@ -190,3 +193,37 @@ def test_output_that_cannot_be_written_is_not_half_written(
     assert "is the file to convert itself" in capsys.readouterr().err
     assert cli.main(["convert", path, "--dict", dicts["src"]]) == 2
     assert "give --out FILE to write the converted checkpoint, or --check SAMPLE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("double_final_heads", "no", "True or False"),
+        ("decoder_attention_heads", "2", "a whole number from 1 to 1000000"),
+        ("decoder_layers", 10**9, "a whole number from 1 to"),
+        ("dropout", -0.1, "a number of at least 0"),
+    ],
+)
+def test_flags_of_another_type(
+    make: ModuleType, cloze: Any, save: Any, refused: Any, name: str, value: Any, expected: str
+) -> None:
+    assert f"{name} is {value!r}, where {expected}" in refused(save(cloze, {**make.CLOZE, name: value}))
+
+
+def test_heads_that_do_not_divide_the_channels(make: ModuleType, cloze: Any, save: Any, refused: Any) -> None:
+    args = {**make.CLOZE, "decoder_attention_heads": 16, "double_final_heads": True}
+    assert "32 attention heads (decoder_attention_heads) do not divide 16 channels" in refused(save(cloze, args))
+
+
+def test_file_without_any_flags(make: ModuleType, save: Any, dicts: dict[str, str], refused: Any) -> None:
+    """Everything that its weights do not tell is asked for."""
+    weights = make.language_model(make.CLOZE, 24)
+    path = save(weights, {})
+    assert "arch is not known" in refused(path)
+    message = refused(path, "--dict", dicts["src"], "--arg", "arch=bi_transformer_lm")
+    assert "decoder_attention_heads and double_final_heads are not known" in message
+    said = {"arch": "bi_transformer_lm", "decoder_attention_heads": 2, "double_final_heads": False}
+    unsaid = convert(path, Inputs(dictionary=dicts["src"], args=said)).model.state_dict()
+    known = convert(save(weights, make.CLOZE), Inputs(dictionary=dicts["src"])).model.state_dict()
+    assert list(unsaid) == list(known)
+    assert all(torch.equal(unsaid[name], known[name]) for name in known)
