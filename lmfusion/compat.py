@@ -24,7 +24,10 @@ import fairseq.distributed.utils as distributed_utils  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 from fairseq.data import data_utils  # noqa: E402
+from fairseq.ngram_repeat_block import NGramRepeatBlock  # noqa: E402
+from fairseq.search import DiverseBeamSearch  # noqa: E402
 from omegaconf import DictConfig, ListConfig, base, nodes  # noqa: E402
+from torch import Tensor  # noqa: E402
 
 from lmfusion.errors import UserError  # noqa: E402
 
@@ -87,6 +90,47 @@ def _batch_every_sentence() -> None:
     data_utils.batch_by_size = batch_by_size
 
 
+def _block_repeated_ngrams() -> None:
+    """``--no-repeat-ngram-size`` does nothing unless fairseq's CUDA extension was compiled, which no package does.
+
+    Without it fairseq compares the end of the whole buffer, which is padding, with what was generated.
+    """
+
+    def block(
+        self: NGramRepeatBlock, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int
+    ) -> Tensor:
+        """Forbid each hypothesis (rows) the tokens that would complete an n-gram it already has."""
+        size, generated = self.no_repeat_ngram_size, tokens[:, 1 : step + 1]  # without the </s> it starts from
+        if step >= size:
+            ngrams = generated.unfold(1, size, 1)  # rows x places x n
+            repeated = ngrams[..., :-1].eq(generated[:, None, step + 1 - size :]).all(dim=-1)
+            rows, places = repeated.nonzero(as_tuple=True)
+            lprobs[rows, ngrams[rows, places, -1]] = -torch.inf
+        return lprobs
+
+    NGramRepeatBlock._no_repeat_ngram = block
+
+
+def _count_diverse_groups_in_the_batch() -> None:
+    """``--diverse-beam-groups`` takes a sentence's number in the data set for its place in the batch.
+
+    It ends in an IndexError, or counts one sentence's overlaps for another. (fairseq-interactive gives places.)
+    """
+    original: Callable[..., Any] = DiverseBeamSearch.step
+    if getattr(original, "counts_places", False):
+        return
+
+    def step(self: Any, step: int, lprobs: Tensor, scores: Tensor, tokens: Any = None, ids: Any = None) -> Any:
+        """fairseq's, with places in the batch as it was at the first step."""
+        if step == 0:
+            self.first_ids = ids
+        places = None if ids is None else ids[:, None].eq(self.first_ids).int().argmax(dim=1)
+        return original(self, step, lprobs, scores, tokens, places)
+
+    step.counts_places = True  # type: ignore[attr-defined]
+    DiverseBeamSearch.step = step
+
+
 def _print_user_errors_plainly() -> None:
     """A mistake of the user's ends a fairseq command in one line instead of a traceback."""
     previous = sys.excepthook
@@ -107,5 +151,7 @@ def prepare_fairseq() -> None:
     """Apply all of the above; safe to call again."""
     _restore_numpy_names()
     _batch_every_sentence()
+    _block_repeated_ngrams()
+    _count_diverse_groups_in_the_batch()
     torch.serialization.add_safe_globals(_safe_globals())
     _print_user_errors_plainly()

@@ -18,7 +18,7 @@ LAYERS = [
     ["lmfusion.lm.interface", "lmfusion.lm.layout"],
     ["lmfusion.lm"],
     ["lmfusion.lm.cloze", "lmfusion.lm.causal"],
-    ["lmfusion.lm.loading"],
+    ["lmfusion.lm.loading", "lmfusion.shallow_fusion"],
     ["lmfusion.fusion"],
     ["lmfusion.fusion.build"],
     ["lmfusion.fusion.model"],
