@@ -184,9 +184,13 @@ def side(w: Weights, part: str, args: Args, lm: Args | None, tokens: list[int]) 
     return bilm(w, base, args, lm, tokens, encoder=part == "encoder")
 
 
-def stack(w: Weights, part: str, args: Args, lm: Args | None, tokens: list[int], memory: Tensor | None) -> Tensor:
-    """Encoder output, or the decoder's state before its softmax."""
+def stack(
+    w: Weights, part: str, args: Args, lm: Args | None, tokens: list[int], memory: Tensor | None, step_by_step: bool
+) -> Tensor:
+    """Encoder output, or the decoder's state before its softmax; in generation a word is embedded before the next."""
     x, size, i = side(w, part, args, lm, tokens), args[f"{part}_embed_dim"], torch.arange(len(tokens))
+    if step_by_step and part == "decoder":
+        x = torch.stack([side(w, part, args, lm, tokens[: end + 1])[-1] for end in range(len(tokens))])
     if part == "encoder" and args.get("embedding_only"):
         return x
     scale = args.get(f"{part}_embed_scale")
@@ -218,11 +222,17 @@ def stack(w: Weights, part: str, args: Args, lm: Args | None, tokens: list[int],
 
 
 def seq2seq(
-    weights: Weights, args: Args, lms: dict[str, Args], source: list[int], prefix: list[int]
+    weights: Weights,
+    args: Args,
+    lms: dict[str, Args],
+    source: list[int],
+    prefix: list[int],
+    *,
+    step_by_step: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """Encoder output and logits."""
     w = double(weights)
-    memory = stack(w, "encoder", args, lms.get("src"), source, None)
-    state = stack(w, "decoder", args, lms.get("tgt"), prefix, memory)
+    memory = stack(w, "encoder", args, lms.get("src"), source, None, step_by_step)
+    state = stack(w, "decoder", args, lms.get("tgt"), prefix, memory, step_by_step)
     tied = args.get("share_decoder_input_output_embed") or args.get("share_all_embeddings")
     return memory, softmax_input(w, "decoder.", {"share_decoder_input_output_embed": tied}, state)

@@ -1,0 +1,91 @@
+"""What a released model was trained with, and how to ask the user for what is not known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+from lmfusion.errors import UserError
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """Flags a model was trained with, and how to ask the user for one that is not known.
+
+    Attributes:
+        values: by name; None counts as not given, as everywhere in fairseq.
+        complete: whether they are those of a training command: an option that is not among them had its default.
+        origin: whose flags they are, for messages.
+        mend: how the user can give what is missing; ``{flags}`` stands for ``NAME=VALUE``, by ``flag``, for each.
+        flag: of ``lmfusion convert``, to give one.
+    """
+
+    values: Mapping[str, Any]
+    complete: bool
+    origin: str
+    mend: str
+    flag: str
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """A flag's value, or ``default`` where it was not given."""
+        value = self.values.get(name)
+        return default if value is None else value
+
+    def require(self, *names: str) -> None:
+        """Refuse to guess.
+
+        Raises:
+            UserError: naming all of these flags that are not known, and how to give them.
+        """
+        unknown = [name for name in names if self.values.get(name) is None]
+        if unknown:
+            given = " ".join(f"{self.flag} {name}=VALUE" for name in unknown)
+            verb = "is" if len(unknown) == 1 else "are"
+            raise UserError(
+                f"{self.origin}: {' and '.join(unknown)} {verb} not known and cannot be seen in the weights. "
+                f"{self.mend.format(flags=given)}"
+            )
+
+    def switch(self, name: str, default: bool = False) -> bool:
+        """On or off.
+
+        Raises:
+            UserError: if it is neither.
+        """
+        value = self.get(name, default)
+        if not isinstance(value, bool):
+            self._refuse(name, "True or False")
+        return bool(value)
+
+    def integer(self, name: str, default: int | None = None, *, least: int = 1, most: int = 10**6) -> int:
+        """A whole number; without a default that is large enough it must be known.
+
+        Raises:
+            UserError: if it is none, too small or large, or not known.
+        """
+        if default is None or default < least:
+            self.require(name)
+        value = self.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            self._refuse(name, f"a whole number from {least} to {most}")
+        return int(value)
+
+    def number(self, name: str, default: float) -> float:
+        """A number of at least 0, such as a dropout.
+
+        Raises:
+            UserError: if it is none.
+        """
+        value = self.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+            self._refuse(name, "a number of at least 0")
+        return float(value)
+
+    def _refuse(self, name: str, expected: str) -> NoReturn:
+        raise UserError(f"{self.origin}: {name} is {self.values[name]!r}, where {expected} is expected.")
+
+    def updated(self, values: Mapping[str, Any]) -> Arguments:
+        """The same with these values on top."""
+        return replace(self, values={**self.values, **values})

@@ -1,0 +1,140 @@
+"""``lmfusion convert`` on the command line, and the per-layer summary of ``--check``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import lmfusion
+from lmfusion import cli
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    """What the command prints."""
+
+    def printed(*words: object) -> str:
+        assert cli.main(["convert", *map(str, words)]) == 0
+        return capsys.readouterr().out
+
+    return printed
+
+
+@pytest.fixture
+def causal(make: ModuleType) -> dict[str, Tensor]:
+    """Weights of a tiny causal LM."""
+    weights: dict[str, Tensor] = make.language_model(make.CAUSAL, 24)
+    return weights
+
+
+def rows(text: str) -> dict[str, tuple[float, float, list[float]]]:
+    """Mean, standard deviation and first values of each layer, from the printed table."""
+    found = re.findall(r"^(\S.*?)  +(-?\d+\.\d{6}) +(\d+\.\d{6})  ((?: *-?\d+\.\d{5})+)$", text, flags=re.MULTILINE)
+    return {name: (float(mean), float(std), [float(v) for v in first.split()]) for name, mean, std, first in found}
+
+
+def assert_row(row: tuple[float, float, list[float]], state: Tensor) -> None:
+    assert row[0] == pytest.approx(state.mean().item(), abs=2e-6)
+    assert row[1] == pytest.approx((state - state.mean()).square().mean().sqrt().item(), abs=2e-6)
+    assert row[2] == pytest.approx(state[0, :4].tolist(), abs=2e-5)
+
+
+def test_writes_one_complete_file(
+    make: ModuleType, causal: Any, save: Any, dicts: Any, run: Any, tmp_path: Path
+) -> None:
+    out = tmp_path / "converted.pt"
+    text = run(save(causal, make.CAUSAL), "--dict", dicts["src"], "--out", out)
+    count = sum(value.numel() for name, value in causal.items() if "version" not in name and "_float" not in name)
+    assert text == f"wrote {out}: uni_transformer_lm, {count:,} parameters\n"
+    assert [path.name for path in tmp_path.glob("converted*")] == ["converted.pt"]
+    Path(dicts["src"]).unlink()
+    assert lmfusion.load_lm(out).symbols[4] == "src0"
+
+
+def test_check_of_a_causal_lm(
+    make: ModuleType, reference: ModuleType, causal: Any, save: Any, dicts: Any, run: Any, tmp_path: Path
+) -> None:
+    text = run(save(causal, make.CAUSAL), "--dict", dicts["src"], "--check", "src3 src19 what src7")
+    assert text.startswith("tokens: 2 7 23 3 11  (unknown: what)\n")
+    assert not list(tmp_path.glob("*out*"))
+    states, tops = reference.language_model(reference.double(causal), "decoder.", make.CAUSAL, [2, 7, 23, 3, 11])
+    logits = reference.softmax_input(reference.double(causal), "decoder.", make.CAUSAL, tops[0])
+    table = rows(text)
+    assert list(table) == ["embeddings", "layer 1", "layer 2", "logits (future)"]
+    for row, state in zip(table.values(), [*states, logits], strict=True):
+        assert_row(row, state)
+
+
+def test_check_of_a_cloze_lm(make: ModuleType, reference: ModuleType, save: Any, dicts: Any, run: Any) -> None:
+    weights = make.language_model(make.CLOZE, 24)
+    text = run(save(weights, make.CLOZE), "--dict", dicts["src"], "--check", "src3 src19")
+    assert text.startswith("tokens: 2 7 23 2\n")
+    w, tokens = reference.double(weights), [2, 7, 23, 2]
+    states, tops = reference.language_model(w, "decoder.", make.CLOZE, tokens)
+    visible = reference.language_model(w, "decoder.", make.CLOZE, tokens, hide_self=False)[1][0]
+    table = rows(text)
+    towers = [f"layer {number} {way}" for number in (1, 2) for way in ("forward", "backward")]
+    assert list(table) == ["embeddings", *towers, "joined, token visible", "logits (self)"]
+    logits = reference.softmax_input(w, "decoder.", make.CLOZE, tops[0])
+    for row, state in zip(table.values(), [*states[:-1], visible, logits], strict=True):
+        assert_row(row, state)
+
+
+def test_check_of_a_sequence_to_sequence_model(
+    make: ModuleType, reference: ModuleType, save: Any, dicts: Any, run: Any
+) -> None:
+    args = {**make.SEQ2SEQ, "encoder_embed_path": "bilm:x", "bilm_mask_last_state": True}
+    weights = make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21})
+    lm = save({}, make.CLOZE, "lm.pt")
+    given = ["--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"], "--src-lm", lm]
+    text = run(save(weights, args), *given, "--check", "src3 src19 ||| tgt0 tgt16")
+    assert text.startswith("source: 7 23 2\ntarget so far: 2 4 20\n")
+    table, w = rows(text), reference.double(weights)
+    names = ["source LM, embeddings", "source LM, joined, token hidden", "source embeddings", "encoder input"]
+    names += ["encoder layer 2", "encoder output", "target embeddings", "decoder layer 1", "logits"]
+    assert set(names) < set(table)
+    memory, logits = reference.seq2seq(weights, args, {"src": make.CLOZE}, [7, 23, 2], [2, 4, 20])
+    assert_row(table["encoder output"], memory)
+    assert_row(table["logits"], logits)
+    assert_row(table["source embeddings"], reference.side(w, "encoder", args, make.CLOZE, [7, 23, 2]))
+    inner = "encoder.embed_tokens.bilm.decoder."
+    assert_row(
+        table["source LM, joined, token hidden"], reference.language_model(w, inner, make.CLOZE, [7, 23, 2])[1][0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("sample", "reason"),
+    [("", "--check needs a sentence"), (" ||| a", "--check needs a sentence"), ("a ||| b", "this is a language model")],
+)
+def test_nothing_to_check(
+    make: ModuleType, causal: Any, save: Any, dicts: Any, refused: Any, sample: str, reason: str
+) -> None:
+    assert reason in refused(save(causal, make.CAUSAL), "--dict", dicts["src"], "--check", sample)
+
+
+def test_help_says_what_is_read(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["convert", "--help"])
+    text = capsys.readouterr().out
+    for flag in ("--dict", "--src-dict", "--tgt-dict", "--lm", "--src-lm-arg", "--check", "--out", "--drop-meters"):
+        assert flag in text
+
+
+@torch.no_grad()
+def test_both_sides_on_one_file_of_an_lm(make: ModuleType, save: Any, dicts: Any, run: Any, tmp_path: Path) -> None:
+    """--lm serves both sides; each has its own weights."""
+    args = {**make.SEQ2SEQ, "encoder_embed_path": "elmo:x", "decoder_embed_path": "elmo:x", "elmo_affine": True}
+    weights = make.seq2seq(args, {"src": make.CLOZE, "tgt": make.CLOZE}, {"src": 24, "tgt": 21})
+    lm, out = save({}, make.CLOZE, "lm.pt"), tmp_path / "converted.pt"
+    run(save(weights, args), "--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"], "--lm", lm, "--out", out)
+    model = lmfusion.load_model(out).models[0]
+    for part in ("encoder", "decoder"):
+        found = getattr(model, part).embed_tokens.lm.embed.tokens.weight
+        assert torch.equal(found, weights[f"{part}.embed_tokens.language_model.decoder.embed_tokens.weight"])
