@@ -169,6 +169,8 @@ def lm_side(
         )
     limit = config["max_source_positions" if side == "src" else "max_target_positions"]
     inside = lm_config(lm_args, weights, inner, family, limit=limit)
+    if not inside["decoder_learned_pos"]:  # sinusoids have no end: the released code minds the outer limit alone
+        inside["max_target_positions"] = max(limit, inside["max_target_positions"])
     output_dim = config["encoder_embed_dim" if side == "src" else "decoder_embed_dim"]
     if fusion == ELMO:
         reading = Reading(states=state_list(inside, weights, base, output_dim))

@@ -203,3 +203,12 @@ def test_shares_that_were_not_put_through_a_softmax(
     weights["encoder.embed_tokens.weights"][1] = -0.25
     with pytest.raises(lmfusion.UserError, match=r"weights was trained without a softmax.*not positive.*-0\.25"):
         convert(save(weights, args), inputs)
+
+
+@pytest.mark.parametrize(("learned", "limit"), [(False, 40), (True, 28)])
+def test_longest_source(make: ModuleType, save: Any, dicts: dict[str, str], learned: bool, limit: int) -> None:
+    """The model's own limit; an LM of 30 positions inside only limits it where its positions are a table."""
+    args, lm = {**make.SEQ2SEQ, **ELMO_SRC, **AFFINE}, {**make.CLOZE, "decoder_learned_pos": learned}
+    path = save(make.seq2seq(args, {"src": lm}, {"src": 24, "tgt": 21}), args)
+    model = convert(path, Inputs(dictionaries=dicts, lm=save({}, lm, "lm.pt"))).model
+    assert model.encoder.max_positions() == limit
