@@ -24,11 +24,13 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--lm",
         metavar="LM",
+        action="append",
+        default=[],
         help="file of the language model inside (released format or ours), for what cannot be seen in its weights: "
-        "only its flags are read",
+        "only its flags are read; twice for two",
     )
-    parser.add_argument("--src-lm", metavar="LM", help="the same of the source side, where the sides differ")
-    parser.add_argument("--tgt-lm", metavar="LM", help="the same of the target side, where the sides differ")
+    parser.add_argument("--src-lm", metavar="LM", help="the same of the source side, where it is not clear")
+    parser.add_argument("--tgt-lm", metavar="LM", help="the same of the target side, where it is not clear")
     known = "a flag of its training that it does not know, e.g. decoder_attention_heads=16; several times for several"
     for flag, owner in (("--arg", ""), ("--src-lm-arg", " (source LM)"), ("--tgt-lm-arg", " (target LM)")):
         parser.add_argument(flag, metavar="NAME=VALUE", action="append", default=[], help=known + owner)

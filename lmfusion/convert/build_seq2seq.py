@@ -15,6 +15,7 @@ from lmfusion.convert.arguments import Arguments
 from lmfusion.convert.dictionaries import check_size
 from lmfusion.convert.folding import Weights, fold_plain_shares, fold_projections
 from lmfusion.convert.language_model import Config
+from lmfusion.convert.lm_files import LMFiles
 from lmfusion.convert.lm_side import LMSide, find_lm, lm_side
 from lmfusion.convert.plan import Move, carry_out
 from lmfusion.convert.seq2seq import PARTS, Embeddings, position_values, positions, stack_config
@@ -29,7 +30,7 @@ Dictionaries = Mapping[str, tuple[str, Dictionary]]
 
 
 def build_seq2seq(
-    weights: Weights, args: Arguments, dictionaries: Dictionaries, lm_args: Mapping[str, Arguments]
+    weights: Weights, args: Arguments, dictionaries: Dictionaries, lm_files: LMFiles
 ) -> tuple[TransformerLMFusion, Config, Config]:
     """Convert.
 
@@ -37,7 +38,7 @@ def build_seq2seq(
         weights: in the released format.
         args: of the training command.
         dictionaries: path and dictionary of each side.
-        lm_args: what is known of each side's language model, if it has one.
+        lm_files: what is known of the language models inside.
 
     Returns:
         the model, in eval mode; its flags; flags of fairseq's ``translation`` task.
@@ -49,7 +50,8 @@ def build_seq2seq(
     sides: Sides = {}
     for side in PARTS:
         found = find_lm(side, args, weights)
-        sides[side] = lm_side(side, found, args, lm_args[side], weights, config) if found else None
+        sides[side] = lm_side(side, found, args, lm_files, weights, config) if found else None
+    lm_files.check_used({side: lm is not None for side, lm in sides.items()})
     args, weights = _folded(args, weights, sides)
     embeddings = Embeddings(args, sides)
     _check_dictionaries(dictionaries, weights, sides, embeddings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,29 +11,20 @@ from fairseq.data import Dictionary
 from torch import nn
 
 from lmfusion.checkpoints import write_checkpoint
+from lmfusion.convert.architectures import ARCHITECTURES, SEQ2SEQ
 from lmfusion.convert.arguments import Arguments
 from lmfusion.convert.build_seq2seq import build_seq2seq
 from lmfusion.convert.dictionaries import check_size, read_dictionary
 from lmfusion.convert.fairseq_config import checkpoint, training_config
 from lmfusion.convert.folding import fold_projections
-from lmfusion.convert.language_model import CAUSAL, CLOZE, lm_config
+from lmfusion.convert.language_model import lm_config
+from lmfusion.convert.lm_files import SIDES, LMFile, LMFiles
 from lmfusion.convert.lm_weights import lm_ignored, lm_moves
 from lmfusion.convert.plan import carry_out
-from lmfusion.convert.released import Released, read_lm_values, read_released
+from lmfusion.convert.released import Released, read_released
 from lmfusion.errors import UserError
 from lmfusion.lm.base import TransformerLM
 from lmfusion.lm.loading import build
-
-SEQ2SEQ = "transformer_lmfusion"
-# The released code's architectures, and what they are here.
-ARCHITECTURES = {
-    **dict.fromkeys(["bi_transformer_lm", "bi_transformer_lm_big", "bi_transformer_lm_big_non_cloze"], CLOZE),
-    **dict.fromkeys(["transformer_lm", "transformer_lm_big", "transformer_lm_wiki103", "transformer_lm_gbw"], CAUSAL),
-    **dict.fromkeys(["transformer", "transformer_iwslt_de_en", "transformer_wmt_en_de"], SEQ2SEQ),
-    **dict.fromkeys(["transformer_wmt_en_de_big", "transformer_wmt_en_de_big_t2t"], SEQ2SEQ),
-    **dict.fromkeys(["transformer_vaswani_wmt_en_de_big", "transformer_vaswani_wmt_en_fr_big"], SEQ2SEQ),
-}
-_SIDES = {"src": "source", "tgt": "target"}
 
 
 @dataclass(frozen=True)
@@ -43,8 +34,8 @@ class Inputs:
     Attributes:
         dictionary: dict.txt of a language model, or of both sides.
         dictionaries: by side (``"src"``, ``"tgt"``), where they differ.
-        lm: file of the language model inside, for what the checkpoint does not know of it.
-        lms: by side, where they differ.
+        lm: files of the language models inside, for what the checkpoint does not know of them.
+        lms: by side, where it is not clear which is which.
         args: flags of the training that the checkpoint does not know.
         lm_args: the same of the language models inside, by side.
         drop_meters: read past the released code's running averages.
@@ -52,7 +43,7 @@ class Inputs:
 
     dictionary: str | None = None
     dictionaries: Mapping[str, str] = field(default_factory=dict)
-    lm: str | None = None
+    lm: Sequence[str] = ()
     lms: Mapping[str, str] = field(default_factory=dict)
     args: Mapping[str, Any] = field(default_factory=dict)
     lm_args: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -101,8 +92,8 @@ def convert(path: str | Path, inputs: Inputs) -> Converted:
     model, values, task = build_seq2seq(
         released.weights,
         args,
-        {side: _dictionary(inputs, side) for side in _SIDES},
-        {side: _lm_arguments(released, inputs, side) for side in _SIDES},
+        {side: _dictionary(inputs, side) for side in SIDES},
+        _lm_files(released, inputs),
     )
     config = training_config(SEQ2SEQ, values, "translation", task)
     return Converted(model, checkpoint(config, model.state_dict(), released.updates))
@@ -131,7 +122,7 @@ def _language_model(released: Released, args: Arguments, family: str, inputs: In
     targets = config.pop("targets", [])
     task = {
         "data": str(Path(path).resolve().parent),
-        "sample_break_mode": "eos",
+        "sample_break_mode": args.get("sample_break_mode", "eos"),
         **{name: config[name] for name in ("tokens_per_sample", "max_target_positions")},
         **{f"{target}_target": target in targets for target in ("self", "future", "past")},
     }
@@ -148,16 +139,10 @@ def _dictionary(inputs: Inputs, side: str) -> tuple[str, Dictionary]:
     return path, read_dictionary(path)
 
 
-def _lm_arguments(released: Released, inputs: Inputs, side: str) -> Arguments:
-    """What is known of a side's language model, if it has one."""
-    path = inputs.lms.get(side) or inputs.lm
-    return Arguments(
-        values={
-            **(read_lm_values(path, drop_meters=inputs.drop_meters) if path else {}),
-            **inputs.lm_args.get(side, {}),
-        },
-        complete=path is not None,
-        origin=f"the {_SIDES[side]} language model in {released.path}" + (f", described by {path}" if path else ""),
-        mend=f"Give the language model's own file by --{side}-lm (or --lm for both sides), or say {{flags}}.",
-        flag=f"--{side}-lm-arg",
+def _lm_files(released: Released, inputs: Inputs) -> LMFiles:
+    return LMFiles(
+        str(released.path),
+        [LMFile.read(path, drop_meters=inputs.drop_meters) for path in inputs.lm],
+        {side: LMFile.read(path, drop_meters=inputs.drop_meters) for side, path in inputs.lms.items()},
+        inputs.lm_args,
     )

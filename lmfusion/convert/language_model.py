@@ -9,10 +9,10 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from lmfusion.convert.architectures import CAUSAL, CLOZE
 from lmfusion.convert.arguments import Arguments
 from lmfusion.errors import UserError
 
-CLOZE, CAUSAL = "bi_transformer_lm", "uni_transformer_lm"
 FIRST_POSITION = Dictionary().pad() + 1  # fairseq numbers positions from here on
 Config = dict[str, Any]
 
@@ -64,12 +64,12 @@ def lm_config(args: Arguments, weights: Mapping[str, Tensor], prefix: str, famil
     """
     refuse_unsupported(args)
     args.require(*_unseen(args, weights, prefix))
-    towers = prefix + ("forward_layers." if family == CLOZE else "layers.")
+    seen = sizes_seen(weights, prefix, family)
     tokens_per_sample = args.integer("tokens_per_sample", limit)
     config: Config = {
-        "decoder_embed_dim": args.integer("decoder_embed_dim", rows(weights, f"{towers}0.self_attn.out_proj.weight")),
-        "decoder_ffn_embed_dim": args.integer("decoder_ffn_embed_dim", rows(weights, f"{towers}0.fc1.weight")),
-        "decoder_layers": args.integer("decoder_layers", count_layers(weights, towers), most=len(weights) + 1),
+        "decoder_embed_dim": args.integer("decoder_embed_dim", seen["decoder_embed_dim"]),
+        "decoder_ffn_embed_dim": args.integer("decoder_ffn_embed_dim", seen["decoder_ffn_embed_dim"]),
+        "decoder_layers": args.integer("decoder_layers", seen["decoder_layers"], most=len(weights) + 1),
         "decoder_attention_heads": args.integer("decoder_attention_heads"),
         "dropout": args.number("dropout", 0.1),
         "attention_dropout": args.number("attention_dropout", 0.0),
@@ -86,11 +86,21 @@ def lm_config(args: Arguments, weights: Mapping[str, Tensor], prefix: str, famil
     if config["decoder_learned_pos"] and not config["no_token_positional_embeddings"]:
         # The table has one row for every position, and a cloze sample is two longer than fairseq counts.
         table = rows(weights, f"{prefix}embed_positions.weight") - FIRST_POSITION
-        config["max_target_positions"] = (config["max_target_positions"] if args.complete else table) - 2
+        config["max_target_positions"] = (table if table > 2 else config["max_target_positions"]) - 2
     if family == CLOZE:
         config.update(_cloze_config(args, weights, prefix))
     check_heads(config, "decoder", args, 2 if config.get("double_final_heads") else 1)
     return config
+
+
+def sizes_seen(weights: Mapping[str, Tensor], prefix: str, family: str) -> dict[str, int]:
+    """Sizes of a language model that its weights tell; 0 where the weight that tells it is missing."""
+    towers = prefix + ("forward_layers." if family == CLOZE else "layers.")
+    return {
+        "decoder_embed_dim": rows(weights, f"{towers}0.self_attn.out_proj.weight"),
+        "decoder_ffn_embed_dim": rows(weights, f"{towers}0.fc1.weight"),
+        "decoder_layers": count_layers(weights, towers),
+    }
 
 
 def check_heads(config: Config, part: str, args: Arguments, factor: int = 1) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from lmfusion.convert.architectures import CLOZE
 from lmfusion.convert.arguments import Arguments
-from lmfusion.convert.language_model import CLOZE, family_of, lm_config
+from lmfusion.convert.language_model import family_of, lm_config
+from lmfusion.convert.lm_files import LMFiles
 from lmfusion.convert.lm_weights import lm_ignored, lm_moves
 from lmfusion.convert.plan import Move, layer_norm, linear, move
 from lmfusion.convert.state_lists import state_list
@@ -70,13 +72,19 @@ class LMSide:
             if is_affine(args, weights, self.base):
                 moves += layer_norm(f"{self.base}layer_norm", f"{self.target}mix.layer_norm", size)
         if size != self.output_dim:
-            name = "projection" if self.fusion == ELMO else "proj"
-            moves += linear(f"{self.base}{name}", f"{self.target}projection", self.output_dim, size, bias=False)
+            short = self.fusion != ELMO and f"{self.base}projection.weight" not in weights
+            moves += linear(
+                f"{self.base}{'proj' if short else 'projection'}",
+                f"{self.target}projection",
+                self.output_dim,
+                size,
+                bias=False,
+            )
         return moves
 
     def ignored(self) -> list[str]:
-        """Names that are no weights."""
-        return lm_ignored(self.inner)
+        """Names that are no weights, or of no use inside: a softmax."""
+        return [*lm_ignored(self.inner), f"{self.inner}embed_out"]
 
     def values(self, args: Arguments, weights: Mapping[str, Tensor]) -> Config:
         """Flags of our model for this side, without the description of the language model."""
@@ -141,7 +149,7 @@ def lm_side(
     side: str,
     found: tuple[str, str, str],
     args: Arguments,
-    lm_args: Arguments,
+    lm_files: LMFiles,
     weights: Mapping[str, Tensor],
     config: Config,
 ) -> LMSide:
@@ -151,7 +159,7 @@ def lm_side(
         side: ``"src"`` or ``"tgt"``.
         found: by :func:`find_lm`.
         args: of the sequence-to-sequence model.
-        lm_args: of the language model.
+        lm_files: what is known of the language model.
         weights: of the checkpoint.
         config: our flags of the encoder and the decoder.
 
@@ -168,7 +176,7 @@ def lm_side(
             f"can use there."
         )
     limit = config["max_source_positions" if side == "src" else "max_target_positions"]
-    inside = lm_config(lm_args, weights, inner, family, limit=limit)
+    inside = lm_config(lm_files.arguments(side, family, weights, inner), weights, inner, family, limit=limit)
     if not inside["decoder_learned_pos"]:  # sinusoids have no end: the released code minds the outer limit alone
         inside["max_target_positions"] = max(limit, inside["max_target_positions"])
     output_dim = config["encoder_embed_dim" if side == "src" else "decoder_embed_dim"]

@@ -128,7 +128,7 @@ def test_what_cannot_be_seen_is_asked_for_by_flag(
     message = refused(path, *dictionaries)
     assert "the source language model in" in message
     assert "decoder_attention_heads and double_final_heads are not known and cannot be seen in the weights" in message
-    assert "--src-lm (or --lm for both sides)" in message
+    assert "by --src-lm (or --lm)" in message
     message = refused(path, *dictionaries, "--src-lm-arg", "decoder_attention_heads=2")
     assert "double_final_heads is not known" in message
     assert "say --src-lm-arg double_final_heads=VALUE" in message

@@ -69,7 +69,7 @@ def test_src_elmo(converted: Any, released_code: Path, expected: Any, close: Any
     """What its LM's weights do not tell comes from the LM's file, in either format, or from flags."""
     heads = {"decoder_attention_heads": 4, "double_final_heads": False}
     path = converted("src_elmo", **{
-        "file of the LM": lambda: {"lm": str(released_code / "bilm.pt")},
+        "file of the LM": lambda: {"lm": [str(released_code / "bilm.pt")]},
         "its converted file": lambda: {"lms": {"src": str(converted("bilm"))}},
         "flags": lambda: {"lm_args": {"src": heads}},
     }[how]())  # fmt: skip

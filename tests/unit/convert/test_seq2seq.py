@@ -189,7 +189,7 @@ def test_shares_that_were_not_put_through_a_softmax(
 ) -> None:
     """elmo_softmax came and went as a flag; positive shares are the same mix with another gamma, others are none."""
     args = {**make.SEQ2SEQ, **ELMO_SRC, **AFFINE, "elmo_softmax": False}
-    inputs = Inputs(dictionaries=dicts, lm=save({}, make.CLOZE, "lm.pt"))
+    inputs = Inputs(dictionaries=dicts, lm=[save({}, make.CLOZE, "lm.pt")])
     original = make.seq2seq
 
     def positive(*given: Any) -> Any:
@@ -210,5 +210,5 @@ def test_longest_source(make: ModuleType, save: Any, dicts: dict[str, str], lear
     """The model's own limit; an LM of 30 positions inside only limits it where its positions are a table."""
     args, lm = {**make.SEQ2SEQ, **ELMO_SRC, **AFFINE}, {**make.CLOZE, "decoder_learned_pos": learned}
     path = save(make.seq2seq(args, {"src": lm}, {"src": 24, "tgt": 21}), args)
-    model = convert(path, Inputs(dictionaries=dicts, lm=save({}, lm, "lm.pt"))).model
+    model = convert(path, Inputs(dictionaries=dicts, lm=[save({}, lm, "lm.pt")])).model
     assert model.encoder.max_positions() == limit

@@ -1,0 +1,135 @@
+"""What is known of the language models inside a sequence-to-sequence model, beyond their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from lmfusion.convert.architectures import ARCHITECTURES, NAMES, OURS
+from lmfusion.convert.arguments import Arguments
+from lmfusion.convert.language_model import sizes_seen
+from lmfusion.convert.released import read_lm_values
+from lmfusion.errors import UserError
+
+SIDES = {"src": "source", "tgt": "target"}
+
+
+@dataclass(frozen=True)
+class LMFile:
+    """Flags of a language model's own file.
+
+    Attributes:
+        path: of the file.
+        values: its flags, under the released names.
+    """
+
+    path: str
+    values: Mapping[str, Any]
+
+    @classmethod
+    def read(cls, path: str, *, drop_meters: bool) -> LMFile:
+        """Read one.
+
+        Raises:
+            UserError: if it cannot be read, or holds something else than a language model.
+        """
+        values = read_lm_values(path, drop_meters=drop_meters)
+        file = cls(path, values)
+        if file.family is not None and file.family not in OURS.values():
+            raise UserError(f"{path} holds {NAMES[file.family]}, where a language model's own file belongs.")
+        return file
+
+    @property
+    def family(self) -> str | None:
+        """Of which kind it is; None where its architecture has a name of its own."""
+        arch = str(self.values.get("_name") or self.values.get("arch"))
+        return {**ARCHITECTURES, **OURS}.get(arch)
+
+    def fits(self, sizes: Mapping[str, int]) -> bool:
+        """Whether it says nothing else than what is seen in the weights."""
+        return all(self.values.get(name) in (None, size) for name, size in sizes.items())
+
+
+class LMFiles:
+    """Files and flags that the user gave about the language models inside.
+
+    Args:
+        origin: the checkpoint, for messages.
+        either: files for the side that they fit.
+        by_side: files of one side.
+        args: flags that the user gave, by side.
+    """
+
+    def __init__(
+        self,
+        origin: str,
+        either: Sequence[LMFile],
+        by_side: Mapping[str, LMFile],
+        args: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        self.origin = origin
+        self.either = either
+        self.by_side = by_side
+        self.args = args
+        self._used: set[str] = set()
+
+    def arguments(self, side: str, family: str, weights: Mapping[str, Tensor], inner: str) -> Arguments:
+        """What is known of a side's language model.
+
+        Args:
+            side: ``"src"`` or ``"tgt"``.
+            family: of its weights.
+            weights: of the whole checkpoint.
+            inner: prefix of its weights.
+
+        Raises:
+            UserError: if a file is of another kind, or it is not clear which one describes it.
+        """
+        file = self.by_side.get(side) or self._choose(side, family, sizes_seen(weights, inner, family))
+        if file is not None and file.family not in (None, family):
+            raise UserError(
+                f"--{side}-lm {file.path} is {NAMES[str(file.family)]}, and inside there is {NAMES[family]}."
+            )
+        self._used.add(file.path if file is not None else "")
+        return Arguments(
+            values={**(file.values if file is not None else {}), **self.args.get(side, {})},
+            complete=file is not None,
+            origin=f"the {SIDES[side]} language model in {self.origin}"
+            + (f" ({file.path})" if file is not None else ""),
+            mend=f"Give the language model's own file by --{side}-lm (or --lm), or say {{flags}}.",
+            flag=f"--{side}-lm-arg",
+        )
+
+    def _choose(self, side: str, family: str, sizes: Mapping[str, int]) -> LMFile | None:
+        right = [file for file in self.either if file.family in (None, family)]
+        fitting = [file for file in right if file.fits(sizes)] or right
+        if len(fitting) > 1:
+            names = ", ".join(file.path for file in fitting)
+            raise UserError(
+                f"several files may describe the {SIDES[side]} language model: {names}. Give it by --{side}-lm."
+            )
+        return fitting[0] if fitting else None
+
+    def check_used(self, sides: Mapping[str, bool]) -> None:
+        """Refuse what was given for nothing.
+
+        Args:
+            sides: whether each has a language model.
+
+        Raises:
+            UserError: naming the flag.
+        """
+        for side, has_lm in sides.items():
+            for name, given in (("lm", self.by_side.get(side)), ("lm-arg", self.args.get(side))):
+                if given and not has_lm:
+                    raise UserError(
+                        f"--{side}-{name} would be ignored: {self.origin} has no {SIDES[side]} language model."
+                    )
+        for file in self.either:
+            if file.path not in self._used:
+                raise UserError(
+                    f"--lm {file.path} would be ignored: it is not needed for what {self.origin} has inside."
+                )
