@@ -6,7 +6,9 @@ from typing import Any
 
 from lmfusion.errors import UserError
 from lmfusion.fusion.config import ELMO, FINETUNE, NONE, OWN, SIDES, has_positions
+from lmfusion.lm.interface import first_difference
 
+_DROPOUTS = ("elmo_dropout", "lm_dropout", "lm_attention_dropout", "lm_relu_dropout", "representation_dropout")
 _ONLY_ELMO = ("elmo_dropout", "elmo_affine")
 _ONLY_FINETUNE = (
     *("lm_dropout", "lm_attention_dropout", "lm_relu_dropout"),
@@ -46,6 +48,28 @@ def check_combination(cfg: Any) -> None:
             "--share-decoder-input-output-embed (SHDEMB) ties the decoder's input and output "
             "embeddings, but with --tgt-fusion the language model takes the place of the input "
             "embeddings: leave one of the two out."
+        )
+
+
+def check_shared(cfg: Any, task: Any) -> None:
+    """Refuse SHARED where encoder and decoder cannot have the same embedding.
+
+    Raises:
+        UserError: naming what differs and the mend.
+    """
+    if not cfg.share_all_embeddings or cfg.merge_src_tgt_embed:
+        return
+    shared = "--share-all-embeddings (SHARED) needs"
+    if cfg.encoder_embed_dim != cfg.decoder_embed_dim:
+        raise UserError(
+            f"{shared} --encoder-embed-dim {cfg.encoder_embed_dim} and --decoder-embed-dim {cfg.decoder_embed_dim} to "
+            f"be the same."
+        )
+    symbols = [list(dictionary.symbols) for dictionary in (task.source_dictionary, task.target_dictionary)]
+    if symbols[0] != symbols[1]:
+        raise UserError(
+            f"{shared} one dictionary for both sides, and these differ first at index {first_difference(*symbols)}: "
+            f"prepare the data with a joint one (fairseq-preprocess --joined-dictionary), or leave it out."
         )
 
 
@@ -90,6 +114,10 @@ def _check_ranges(cfg: Any, side: str) -> None:
         value = getattr(cfg, f"{side}_{name}")
         if value is not None and value < 0:
             raise UserError(f"--{side}-{name.replace('_', '-')} {value:g}: give 0 or more.")
+    for name in _DROPOUTS:
+        value = getattr(cfg, f"{side}_{name}")
+        if value is not None and not 0 <= value < 1:
+            raise UserError(f"--{side}-{name.replace('_', '-')} {value:g}: give a probability, 0 or more and below 1.")
     if getattr(cfg, f"{side}_lm_lr_scale") == 0:
         raise UserError(
             f"--{side}-lm-lr-scale 0 would keep the language model as it is while paying for its training: use "

@@ -22,7 +22,7 @@ from torch import nn
 from lmfusion.errors import UserError
 from lmfusion.fusion.build import build_representation, reading_of
 from lmfusion.fusion.cache_plan import announce
-from lmfusion.fusion.combinations import check_combination
+from lmfusion.fusion.combinations import check_combination, check_shared
 from lmfusion.fusion.config import NONE, SIDES, FusionConfig, has_positions
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding
@@ -59,6 +59,7 @@ class TransformerLMFusion(TransformerModelBase):
         """
         _fill_defaults(cfg)
         check_combination(cfg)
+        check_shared(cfg, task)
         _check_trainer(cfg)
         _use_stored_lm(cfg)
         described = any(getattr(cfg, f"{side}_lm_config") for side in SIDES)
