@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -19,6 +20,8 @@ from lmfusion.lm.loading import read_checkpoint
 _SIDES = {"src": ("source", "encoder."), "tgt": ("target", "decoder.")}
 _REPRESENTATION = "embed_tokens.representation."
 _LM_KINDS = {"bi_transformer_lm": "cloze language model", "uni_transformer_lm": "causal language model"}
+# A layer's number in the name of a tensor: of both towers, of the only one.
+_LAYER = re.compile(r"(?:forward_|backward_)?layers\.(\d+)\.")
 # fairseq's markers of a module's version, and the device marker of its sinusoidal positions: no weights.
 _NO_PARAMETERS = (".version", "._float_tensor")
 
@@ -31,8 +34,18 @@ class LanguageModel:
     kind: str
     fusion: str
     """"elmo" (frozen, its layers mixed) or "finetune" (trained, its top layer)."""
+    tensors: int
     parameters: int
+    trained: int
+    """Parameters of these that training changes (in the end, where it leaves the model alone at first)."""
     frozen: bool
+    """Whether there are none."""
+    frozen_layers: int
+    """Lower layers kept as pretrained, together with the embeddings, in a fine-tuned model; 0: nothing is kept."""
+    lr_scale: float
+    """What multiplies the learning rate of what is trained."""
+    frozen_updates: int
+    """Updates at the beginning that leave the model as it is."""
     dictionary_hash: str | None
     fingerprint: str | None
 
@@ -76,7 +89,7 @@ def inspect_checkpoint(path: str | Path) -> Inspection:
     weights: dict[str, Tensor] = state["model"]
     lms = [lm for side in _SIDES if (lm := _language_model(side, config, weights)) is not None]
     total = count_parameters(weights)
-    frozen = sum(lm.parameters for lm in lms if lm.frozen)
+    frozen = sum(lm.parameters - lm.trained for lm in lms)
     return Inspection(
         path=str(path),
         kind=_kind(config, weights),
@@ -94,9 +107,7 @@ def count_parameters(weights: Mapping[str, Tensor]) -> int:
     """Numbers in a state dict that are weights; what two names share (tied embeddings) counts once."""
     counted: dict[tuple[int, ...], list[Tensor]] = {}
     total = 0
-    for name, tensor in weights.items():
-        if not tensor.is_floating_point() or name.endswith(_NO_PARAMETERS):
-            continue
+    for tensor in _parameters(weights).values():
         same_shape = counted.setdefault(tuple(tensor.shape), [])
         # By value, for a rewritten checkpoint has lost the sharing. Fresh biases and norms are equal by chance.
         if tensor.dim() > 1 and any(torch.equal(tensor, other) for other in same_shape):
@@ -104,6 +115,14 @@ def count_parameters(weights: Mapping[str, Tensor]) -> int:
         same_shape.append(tensor)
         total += tensor.numel()
     return total
+
+
+def _parameters(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name: tensor
+        for name, tensor in weights.items()
+        if tensor.is_floating_point() and not name.endswith(_NO_PARAMETERS)
+    }
 
 
 def state_names(description: Mapping[str, Any], count: int) -> list[str]:
@@ -151,15 +170,30 @@ def _language_model(side: str, config: Mapping[str, Any], weights: Mapping[str, 
         return None
     stored = _stored(side, config)
     fusion = str(config.get(f"{side}_fusion"))
+    parameters, layers = count_parameters(inside), int(config.get(f"{side}_lm_freeze_layers") or 0)
+    kept = {key: tensor for key, tensor in inside.items() if _stays(key[len(prefix) :], layers)}
+    trained = parameters - count_parameters(kept) if fusion == "finetune" else 0
+    scale = config.get(f"{side}_lm_lr_scale")
     return LanguageModel(
         side=name,
         kind=_LM_KINDS.get(stored.get("lm", {}).get("family"), "language model"),
         fusion=fusion,
-        parameters=count_parameters(inside),
-        frozen=fusion == "elmo",
+        tensors=len(_parameters(inside)),
+        parameters=parameters,
+        trained=trained,
+        frozen=trained == 0,
+        frozen_layers=layers,
+        lr_scale=1.0 if scale is None else float(scale),
+        frozen_updates=int(config.get(f"{side}_lm_freeze_updates") or 0),
         dictionary_hash=stored.get("dictionary_hash"),
         fingerprint=stored.get("fingerprint"),
     )
+
+
+def _stays(name: str, frozen_layers: int) -> bool:
+    """Whether a language model's tensor is among the embeddings and lower layers of ``PretrainedLM.freeze_layers``."""
+    layer = _LAYER.match(name)
+    return frozen_layers > 0 and (name.startswith("embed.") or (layer is not None and int(layer[1]) < frozen_layers))
 
 
 def _mix(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mix | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lmfusion.inspection import Inspection
+    from lmfusion.inspection import Inspection, LanguageModel
 
 
 def add(commands: Any) -> None:
@@ -34,6 +34,21 @@ def run(args: argparse.Namespace) -> None:
         _show(found, Console(highlight=False, soft_wrap=True))
 
 
+def _training(lm: LanguageModel, updates: int | None) -> str:
+    """What of a language model is trained, and how."""
+    if lm.frozen:
+        return "frozen"
+    text = "trained" if lm.trained == lm.parameters else f"{lm.trained:,} of them trained"
+    if lm.frozen_layers:
+        text += f" (embeddings and {lm.frozen_layers} lower layer{'s' * (lm.frozen_layers > 1)} frozen)"
+    if lm.lr_scale != 1.0:
+        text += f" with {lm.lr_scale:g} times the learning rate"
+    if lm.frozen_updates:
+        so_far = " (not over yet)" if updates is not None and updates <= lm.frozen_updates else ""
+        text += f" after the first {lm.frozen_updates:,} updates{so_far}"
+    return text
+
+
 def _show(found: Inspection, console: Console) -> None:
     console.print(f"[bold]{found.kind}[/bold], architecture {found.architecture}")
     updates = "" if found.updates is None else f", after {found.updates:,} updates"
@@ -42,8 +57,8 @@ def _show(found: Inspection, console: Console) -> None:
     console.print(f"  trainable  {found.trainable:>13,}")
     console.print(f"  frozen     {found.frozen:>13,}")
     for lm in found.language_models:
-        state = "frozen" if lm.frozen else "trained"
-        console.print(f"{lm.side} side: {lm.kind}, {lm.fusion}, {lm.parameters:,} parameters, {state}")
+        size = f"{lm.tensors} tensors, {lm.parameters:,} parameters"
+        console.print(f"{lm.side} side: {lm.kind}, {lm.fusion}, {size}, {_training(lm, found.updates)}")
         if lm.dictionary_hash:
             console.print(f"  dictionary {lm.dictionary_hash[:16]}…, LM as pretrained {str(lm.fingerprint)[:16]}…")
     for mix in found.mixes:

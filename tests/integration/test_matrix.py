@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -86,5 +87,25 @@ def test_cell_outlives_its_lms_and_resumes_as_if_it_had_never_stopped(
     assert hypotheses(commands.ok(*generation)) == with_files
     resumed = commands.ok(*commands.training(tmp_path / "parts", 4, *flags))
     assert "@ 2 updates" in resumed
+    last = "checkpoint_last.pt"
+    assert differences(tmp_path / "parts" / last, tmp_path / "whole" / last) == []
+    inspected = commands.ok("lmfusion", "inspect", tmp_path / "parts" / last, "--json")
+    found = json.loads(inspected[inspected.index("{") :])
+    used = {side: fusion for side, fusion in (("source", src), ("target", tgt)) if fusion != "none"}
+    assert {lm["side"]: lm["fusion"] for lm in found["language_models"]} == used
+    assert [mix["side"] for mix in found["mixes"]] == [side for side, fusion in used.items() if fusion == "elmo"]
+    assert found["updates"] == 4
+
+
+@pytest.mark.parametrize("frozen_updates", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_a_partly_finetuned_lm_resumes_so_too(
+    commands: Any, lm_files: dict[str, Path], tmp_path: Path, frozen_updates: int
+) -> None:
+    """Stopped after two of four updates: while the LM trains at a rate of its own, and while it does not yet."""
+    flags = cell_flags("finetune", "finetune", "separate", lm_files)
+    flags += ["--src-lm-freeze-updates", frozen_updates, "--src-lm-lr-scale", 0.1, "--src-lm-freeze-layers", 1]
+    for folder, stops in (("whole", (4,)), ("parts", (2, 4))):
+        for updates in stops:
+            commands.ok(*commands.training(tmp_path / folder, updates, *flags, "--weight-decay", 0.01))
     last = "checkpoint_last.pt"
     assert differences(tmp_path / "parts" / last, tmp_path / "whole" / last) == []

@@ -73,6 +73,39 @@ def test_language_models_inside(saved: Any, src_lm: Path) -> None:
     assert source.parameters == sum(parameter.numel() for parameter in inside.parameters())
 
 
+@pytest.mark.parametrize(("side", "layers"), [("src", 1), ("src", 2), ("tgt", 1)])
+@pytest.mark.parametrize("flags", [{}, {"single_tower": True}], ids=["two towers", "one tower"])
+def test_a_partly_frozen_lm_is_counted_as_it_trains(
+    saved: Any, make_cloze: Any, save_lm: Any, side: str, layers: int, flags: dict[str, Any]
+) -> None:
+    save_lm(make_cloze(**flags), "source_lm.pt")
+    cell = ("finetune", "elmo") if side == "src" else ("none", "finetune")
+    model, path = saved(*cell, **{f"{side}_lm_freeze_layers": layers})
+    found = inspect_checkpoint(path)
+    part = {"src": model.encoder, "tgt": model.decoder}[side].embed_tokens.lm
+    (lm,) = (lm for lm in found.language_models if lm.fusion == "finetune")
+    trained = sum(parameter.numel() for parameter in part.parameters() if parameter.requires_grad)
+    assert 0 < lm.trained == trained < lm.parameters
+    assert (lm.tensors, lm.frozen, lm.frozen_layers) == (len(list(part.parameters())), False, layers)
+    assert found.trainable == sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+    assert found.trainable + found.frozen == found.total
+
+
+def test_how_a_lm_is_trained_is_told(saved: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    flags = {"src_lm_lr_scale": 0.1, "src_lm_freeze_layers": 1, "src_lm_freeze_updates": 500}
+    _, path = saved("finetune", "finetune", **flags)
+    source, target = inspect_checkpoint(path).language_models
+    assert (source.lr_scale, source.frozen_layers, source.frozen_updates) == (0.1, 1, 500)
+    assert (target.lr_scale, target.frozen_layers, target.frozen_updates) == (1.0, 0, 0)
+    assert target.trained == target.parameters
+    cli.main(["inspect", str(path)])
+    printed = capsys.readouterr().out
+    assert f"{source.tensors} tensors, {source.parameters:,} parameters, {source.trained:,} of them trained" in printed
+    assert "(embeddings and 1 lower layer frozen) with 0.1 times the learning rate after the first 500 upd" in printed
+    assert "updates (not over yet)" in printed
+    assert f"finetune, {target.tensors} tensors, {target.parameters:,} parameters, trained\n" in printed
+
+
 def test_mixing_weights_are_the_softmax(make_cell: Any, task: Any, tmp_path: Path) -> None:
     from lmfusion.fusion.model import TransformerLMFusion
 
