@@ -33,7 +33,7 @@ class Released:
     Attributes:
         path: of the file.
         args: of the training command.
-        weights: by name, float32.
+        weights: by name, in single or half precision.
         updates: of the optimizer, if known.
     """
 
@@ -68,7 +68,7 @@ def read_released(path: str | Path, *, drop_meters: bool = False) -> Released:
     return Released(
         path=path,
         args=Arguments(vars(args), hasattr(args, "arch"), str(path), "Give them by {flags}.", "--arg"),
-        weights={name: value.float() if value.is_floating_point() else value for name, value in state["model"].items()},
+        weights=dict(state["model"]),
         updates=int(history[-1].get("num_updates") or 0) if isinstance(history[-1], dict) else 0,
     )
 

@@ -106,13 +106,15 @@ def test_flags_of_a_checkpoint_older_than_its_options(make: ModuleType, save: An
 
 
 def test_dropouts_updates_and_limits_are_kept(make: ModuleType, save: Any, dicts: Any) -> None:
-    args = {**make.CLOZE, "input_dropout": 0.15}
+    args = {**make.CLOZE, "input_dropout": 0.15, "sample_break_mode": "complete"}
     path = save(make.language_model(args, 24), args)
     converted = convert(path, Inputs(dictionary=dicts["src"]))
     config = converted.checkpoint["cfg"]["model"]
     dropouts = [config[f"{name}dropout"] for name in ("", "attention_", "activation_", "input_")]
     assert dropouts == [0.1, 0.1, 0.05, 0.15]
     assert converted.checkpoint["optimizer_history"][-1]["num_updates"] == 11
+    task = converted.checkpoint["cfg"]["task"]
+    assert (task["sample_break_mode"], task["self_target"], task["future_target"]) == ("complete", True, False)
     assert loaded(path, dicts).max_positions() == 30
     learned = {**args, "decoder_learned_pos": True}
     # 30 positions, and a cloze sample is two longer than fairseq counts.

@@ -212,3 +212,20 @@ def test_longest_source(make: ModuleType, save: Any, dicts: dict[str, str], lear
     path = save(make.seq2seq(args, {"src": lm}, {"src": 24, "tgt": 21}), args)
     model = convert(path, Inputs(dictionaries=dicts, lm=[save({}, lm, "lm.pt")])).model
     assert model.encoder.max_positions() == limit
+
+
+def test_flags_of_the_task_are_kept(make: ModuleType, save: Any, dicts: dict[str, str]) -> None:
+    weights = make.seq2seq(make.SEQ2SEQ, {}, {"src": 24, "tgt": 21})
+    for left_pad in (True, False):
+        path = save(weights, {**make.SEQ2SEQ, "left_pad_source": str(left_pad)})
+        task = convert(path, Inputs(dictionaries=dicts)).checkpoint["cfg"]["task"]
+        assert (task["source_lang"], task["target_lang"], task["left_pad_source"]) == ("en", "de", left_pad)
+        assert task["data"] == str(Path(dicts["src"]).parent)
+
+
+def test_half_precision_weights_are_taken_as_they_are(make: ModuleType, save: Any, dicts: dict[str, str]) -> None:
+    args = {**make.SEQ2SEQ, "decoder_embed_scale": 2.0}
+    weights = {name: value.half() for name, value in make.seq2seq(args, {}, {"src": 24, "tgt": 21}).items()}
+    found = convert(save(weights, args), Inputs(dictionaries=dicts)).checkpoint["model"]
+    assert {value.dtype for value in found.values() if value.is_floating_point()} == {torch.float32}
+    assert torch.equal(found["encoder.layers.0.fc1.weight"], weights["encoder.layers.0.fc1.weight"].float())
