@@ -141,7 +141,7 @@ def _runs_sections(comparison: Comparison, runs: Sequence[Run], options: Options
     sections = _curve_sections(chosen, prefix, subject)
     blocks: list[Block] = []
     for side, found in mixes.mixes_by_side(comparison).items():
-        blocks += [mixes.mix_figure(side, found, prefix), mixes.mix_table(side, found, prefix)]
+        blocks += [*mixes.mix_figures(side, found, prefix), mixes.mix_table(side, found, prefix)]
     if blocks:
         sections.append(Section("Mixing weights", blocks))
     if speeds := speed_tables(comparison):

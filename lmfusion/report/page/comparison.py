@@ -136,15 +136,26 @@ def _comparison(group: TaskGroup, slug: str, notices: Notices) -> Comparison:
         reason = _why_left_out(run, cell, group.data_sets)
         if reason:
             cell.left_out.append((run, reason))
-            notices.warn(f"{run.name} ({names[run.name]}) is left out of every mean: {reason}.")
         else:
             cell.used.append(run)
     rows = [Row(name, _strategy(name), by_size) for name, by_size in cells.items()]
     rows.sort(key=lambda row: (order(row.strategy), row.name))
     sizes = sorted({run.pairs for run in runs if run.has_training}, key=lambda size: (size is None, size or 0))
     comparison = Comparison(group.task, group.data_sets, rows, sizes or [None], slug)
+    _note_left_out(comparison, notices)
     _check_baseline(comparison, notices)
     return comparison
+
+
+def _note_left_out(comparison: Comparison, notices: Notices) -> None:
+    """Which runs count in no mean, and why; those of one row with one reason together."""
+    for row in comparison.rows:
+        names: dict[str, list[str]] = {}
+        for cell in row.cells.values():
+            for run, reason in cell.left_out:
+                names.setdefault(reason, []).append(run.name)
+        for reason, runs in names.items():
+            notices.warn(f"{row.name}: {', '.join(runs)} left out of every mean: {reason}.")
 
 
 def _strategy(row_name: str) -> str:

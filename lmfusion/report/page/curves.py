@@ -14,6 +14,7 @@ from lmfusion.report.page.figure import Figure, drawing, finish, legend_below
 from lmfusion.report.page.runs import Run
 from lmfusion.report.train_log import Progress
 
+MARKS = 8  # about as many on each curve
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
 
 
@@ -80,7 +81,8 @@ def _draw(kind: _Kind, curves: Sequence[Curve], prefix: str, subject: str) -> Fi
                 axes.plot(updates, [training[u].loss for u in updates], color=colour, linewidth=0.7, alpha=0.6)
             points = _points(curve, kind)
             updates, values = [u for u, _ in points], [v if math.isfinite(v) else math.nan for _, v in points]
-            axes.plot(updates, values, color=colour, marker=mark, linestyle=dashes, label=curve.label, markersize=4)
+            (line,) = axes.plot(updates, values, color=colour, linestyle=dashes, label=curve.label)
+            line.set(marker=mark, markersize=4, markevery=max(1, len(updates) // MARKS))
             if curve.run.lost_loss:
                 lost.append(curve.label)
         _axes(axes, kind)

@@ -24,6 +24,7 @@ _STYLE: Any = {  # matplotlib's types list every key that there is
     "font.family": "sans-serif",
     "font.size": 10,
     "text.color": INK,
+    "axes.facecolor": "none",
     "axes.labelcolor": INK,
     "axes.edgecolor": INK,
     "axes.spines.top": False,

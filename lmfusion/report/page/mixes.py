@@ -6,19 +6,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lmfusion.report.page.colours import styles
+from lmfusion.report.page.colours import sequence, styles
 from lmfusion.report.page.comparison import Comparison, mean, spread
 from lmfusion.report.page.figure import Figure, drawing, finish, legend_below
 from lmfusion.report.page.score_tables import size_name
 from lmfusion.report.page.table import Cell, Table
-
-_DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (8, 2)))
 
 
 @dataclass(frozen=True)
 class Mix:
     """One side's mix of one row at one bitext size, by seed."""
 
+    row: str
     label: str
     strategy: str
     layers: tuple[str, ...]
@@ -43,13 +42,13 @@ def mixes_by_side(comparison: Comparison) -> dict[str, list[Mix]]:
             for (side, layers), values in by_layers.items():
                 label = f"{row.name}, {size_name(size)}" if len(comparison.sizes) > 1 else row.name
                 shares_of, gammas = zip(*values)
-                found[side].append(Mix(label, row.strategy, layers, list(shares_of), list(gammas)))
+                found[side].append(Mix(row.name, label, row.strategy, layers, list(shares_of), list(gammas)))
     return dict(found)
 
 
 def mix_table(side: str, mixes: Sequence[Mix], prefix: str) -> Table:
     """gamma and the shares, a row a layer."""
-    layers = list(dict.fromkeys(layer for mix in mixes for layer in mix.layers))
+    layers = _layers(mixes)
     rows = [[Cell("γ"), *(Cell(_number(mix.gammas)) for mix in mixes)]]
     for layer in layers:
         rows.append([Cell(layer), *(Cell(_share(mix, layer)) for mix in mixes)])
@@ -70,18 +69,27 @@ def _number(values: Sequence[float]) -> str:
     return f"{mean(values):.3f}" + ("" if deviation is None else f" ± {deviation:.3f}")
 
 
-def mix_figure(side: str, mixes: Sequence[Mix], prefix: str) -> Figure:
-    """The shares over the layers, a line a mix."""
-    style = styles(mix.strategy for mix in mixes)
-    drawn: dict[str, int] = {}
-    layers = list(dict.fromkeys(layer for mix in mixes for layer in mix.layers))
-    with drawing(len(mixes)) as (canvas, axes):
-        for mix in mixes:
-            colour, mark = style[mix.strategy]
-            drawn[mix.strategy] = number = drawn.get(mix.strategy, -1) + 1
+def mix_figures(side: str, mixes: Sequence[Mix], prefix: str) -> list[Figure]:
+    """The shares over the layers: all rows in one figure or, with several bitext sizes, a figure a row."""
+    rows = list(dict.fromkeys(mix.row for mix in mixes))
+    if len(rows) == len(mixes):
+        style = styles(mix.strategy for mix in mixes)
+        lines = [(mix, *style[mix.strategy]) for mix in mixes]
+        return [_draw(lines, f"{prefix}mix-{side}", f"Mixing weights, {side} side")]
+    figures = []
+    for number, row in enumerate(rows, start=1):
+        lines = list(zip([mix for mix in mixes if mix.row == row], *zip(*sequence())))
+        figures.append(_draw(lines, f"{prefix}mix-{side}-{number}", f"Mixing weights, {side} side, {row}"))
+    return figures
+
+
+def _draw(lines: Sequence[tuple[Mix, str, str]], name: str, title: str) -> Figure:
+    """Lines with their colours and marks."""
+    layers = _layers([mix for mix, _, _ in lines])
+    with drawing(len(lines)) as (canvas, axes):
+        for mix, colour, mark in lines:
             places = [layers.index(layer) for layer in mix.layers]
-            dashes = _DASHES[number % len(_DASHES)]
-            axes.plot(places, mix.mean_shares(), color=colour, marker=mark, linestyle=dashes, label=mix.label)
+            axes.plot(places, mix.mean_shares(), color=colour, marker=mark, label=mix.label)
         axes.set_xticks(range(len(layers)))
         axes.set_xticklabels([layer.replace("layer ", "") for layer in layers], rotation=45 if len(layers) > 9 else 0)
         axes.set_ylim(bottom=0)
@@ -89,4 +97,10 @@ def mix_figure(side: str, mixes: Sequence[Mix], prefix: str) -> Figure:
         axes.set_ylabel("share")
         legend_below(canvas, axes)
         caption = "softmax(λ) by layer state of the language model, from its embedding to its last; mean over seeds."
-        return finish(canvas, f"{prefix}mix-{side}", f"Mixing weights, {side} side", caption)
+        return finish(canvas, name, title, caption)
+
+
+def _layers(mixes: Sequence[Mix]) -> list[str]:
+    """Every layer state that any has, in the order of the longest list."""
+    longest = max(mixes, key=lambda mix: len(mix.layers)).layers
+    return list(dict.fromkeys([*longest, *(layer for mix in mixes for layer in mix.layers)]))

@@ -68,10 +68,11 @@ def _why_unusable(record: Mapping[str, Any]) -> str:
 
 def _state(record: Mapping[str, Any], scored: bool) -> str:
     for name, step in record["steps"].items():
+        what = {"train": "training", "generate": "generation"}.get(name, name)
         if step["state"] == FAILED:
-            return f"{name} failed"
+            return f"{what} failed"
         if step["state"] != FINISHED:
-            return f"{name} unfinished"
+            return f"{what} unfinished"
     command = record["steps"].get("train", {}).get("command", [])
     return "" if scored or is_language_model(parse(command)) else "not scored"
 

@@ -19,8 +19,11 @@ LM_COLUMNS = ("language model", "architecture", "state", "valid ppl", "updates",
 def run_table(runs: Sequence[Run], comparisons: Sequence[Comparison]) -> Table:
     """Sequence-to-sequence runs, those that failed, go on, or could not be read among them."""
     rows = [_row(run, comparisons) for run in runs if not run.is_language_model]
-    notes = ["valid ppl: the lowest validation perplexity. Parameters in millions, + those of a frozen language model."]
-    return Table("runs", "All runs", COLUMNS, rows, notes, words=(1, 4, 5))
+    notes = [
+        "kept: pairs left after filtering. valid ppl: the lowest validation perplexity. Parameters in millions, "
+        "+ those of a frozen language model."
+    ]
+    return Table("runs", "All runs", COLUMNS, rows, notes, words=(1, 4))
 
 
 def lm_table(runs: Sequence[Run]) -> Table:
@@ -66,14 +69,14 @@ def _row(run: Run, comparisons: Sequence[Comparison]) -> list[Cell]:
 
 
 def _row_name(run: Run, comparisons: Sequence[Comparison]) -> str:
-    names = [row.name for comparison in comparisons for row in comparison.rows if run in row.runs]
-    return names[0] if names else run.strategy
+    rows = (row for comparison in comparisons for row in comparison.rows)
+    return next((row.name for row in rows if any(other.name == run.name for other in row.runs)), run.strategy)
 
 
 def _pairs(run: Run) -> Cell:
     if run.pairs is None:
         return Cell()
-    kept = f"{run.loaded_pairs:,} after filtering" if run.loaded_pairs not in (None, run.pairs) else ""
+    kept = f"{run.loaded_pairs:,} kept" if run.loaded_pairs not in (None, run.pairs) else ""
     return Cell(size_name(run.pairs), kept)
 
 

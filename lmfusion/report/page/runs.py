@@ -15,6 +15,7 @@ from lmfusion.report.run_folder import RunFolder
 from lmfusion.report.train_log import TrainLog
 
 _BITEXT = re.compile(r"bitext-(\d+)$")
+_SIDES = re.compile(r"test\.([^.-]+)-([^.-]+)\.\2\.bin")
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,12 @@ class Run:
 
     @property
     def language_pair(self) -> tuple[str, str]:
-        """Names of source and target side; empty where the command does not say."""
-        flags = self.flags if self.flags.get("source-lang") else self.generation
-        return flags.get("source-lang") or "", flags.get("target-lang") or ""
+        """Names of source and target side, by the command or by the names of its data; empty where neither says."""
+        for flags in (self.flags, self.generation):
+            if flags.get("source-lang") and flags.get("target-lang"):
+                return flags.get("source-lang") or "", flags.get("target-lang") or ""
+        matches = (_SIDES.fullmatch(name) for name in self.data_sha256)
+        return next(((match[1], match[2]) for match in matches if match), ("", ""))
 
     @property
     def strategy(self) -> str:
@@ -127,6 +131,6 @@ class Run:
             return ""
         kind, update = places[0]
         kinds = {each for each, _ in places}
-        more = f", {len(places)} logged losses in all" if len(places) > 1 else ""
+        more = f" and later, {len(places)} logged losses in all" if len(places) > 1 else ""
         both = " and validation" if kind == "training" and len(kinds) > 1 else ""
-        return f"NaN or infinite {kind}{both} loss from update {update:,} on{more}"
+        return f"NaN or infinite {kind}{both} loss at update {update:,}{more}"

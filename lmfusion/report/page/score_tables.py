@@ -71,7 +71,7 @@ def _shown(comparison: Comparison, row: Row, column: tuple[str, int | None], bes
     paper = published.score(comparison.data_sets, comparison.task.language_pair, row.strategy, size, metric)
     notes = [f"paper {_published_text(metric, paper)}"] if paper is not None else []
     if cell.left_out:
-        seeds = f"{len(cell.used)} of {len(cell.runs)} runs: " if cell.used else ""
+        seeds = f"{len(cell.used)} of {len(cell.runs)} runs, left out: " if cell.used else ""
         notes.append(seeds + "; ".join(sorted({_short(reason) for _, reason in cell.left_out})))
     elif len(values) != _usual_seeds(comparison) and row.runs and values:
         notes.append(f"{len(values)} seed{'s' if len(values) > 1 else ''}")
@@ -107,9 +107,14 @@ def _notes(comparison: Comparison, columns: Sequence[tuple[str, int | None]]) ->
     )
     if has_paper:
         notes.append(f"paper: {published.source()}.")
-    if comparison.task.signature:
-        notes.append(comparison.task.signature)
-    return notes
+    return notes + _signatures(comparison, [metric for metric, _ in columns])
+
+
+def _signatures(comparison: Comparison, metrics: Sequence[str]) -> list[str]:
+    """How the metrics of a table were computed."""
+    keys = ["chrf_signature" if metric == "chrF" else "signature" for metric in metrics]
+    entries = [run.scores[name] for run in comparison.runs for name in comparison.data_sets if name in run.scores]
+    return list(dict.fromkeys(str(entry[key]) for key in keys for entry in entries if entry.get(key)))
 
 
 def _record(comparison: Comparison, row: Row, metric: str, size: int | None) -> list[object]:

@@ -42,7 +42,7 @@ def to_markdown(table: Table) -> str:
     lines = [f"### {table.title}", ""]
     lines.append(_markdown_row(table.columns))
     lines.append("|---|" + "".join("---|" if i in table.words else "---:|" for i in range(1, len(table.columns))))
-    lines.extend(_markdown_row([_one_line(cell) for cell in row]) for row in table.rows)
+    lines.extend(_markdown_row([_one_line(cell, "**" if cell.best else "") for cell in row]) for row in table.rows)
     for note in table.notes:
         lines += ["", note]
     return "\n".join(lines) + "\n"
@@ -60,8 +60,8 @@ def to_csv(table: Table) -> str:
     return stream.getvalue()
 
 
-def _one_line(cell: Cell) -> str:
-    text = f"**{cell.text}**" if cell.best else cell.text
+def _one_line(cell: Cell, marks: str = "") -> str:
+    text = f"{marks}{cell.text}{marks}"
     return f"{text} ({cell.note})" if cell.note and text else text or cell.note
 
 

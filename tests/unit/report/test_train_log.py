@@ -38,6 +38,21 @@ def test_training_and_validation_are_read() -> None:
     }
 
 
+@pytest.mark.parametrize("lost", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_is_never_the_best_and_is_told(lost: float) -> None:
+    log = train_log.read([inner(10), valid(10, lost), inner(20, lost), valid(20, 3.0), valid(30, 4.0)])
+    assert log.summary()["best_valid_updates"] == 20
+    assert log.without_loss() == [("validation", 10), ("training", 20)]
+    assert train_log.read([valid(10, lost)]).summary()["best_valid_loss"] is None
+    assert train_log.read([inner(10), valid(10, 1.0)]).without_loss() == []
+
+
+def test_validation_bleu_is_read_where_it_was_computed() -> None:
+    with_bleu = valid(10, 2.0).replace('"valid_ppl"', '"valid_bleu": "21.37", "valid_ppl"')
+    log = train_log.read([with_bleu, valid(20, 2.0)])
+    assert [log.validation[update].bleu for update in (10, 20)] == [21.37, None]
+
+
 def test_what_a_resumed_run_did_again_counts_once() -> None:
     log = train_log.read([inner(10), inner(20), inner(30), valid(30, 3.0), inner(20, 4.5), inner(30, 4.0)])
     assert sorted(log.training) == [10, 20, 30]

@@ -1,0 +1,69 @@
+"""What a run is, told from its command."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmfusion.report.page import strategy
+from lmfusion.report.page.command_line import parse
+
+
+@pytest.mark.parametrize(
+    ("flags", "name"),
+    [
+        ("--arch lmfusion_tiny", "baseline"),
+        ("--arch transformer_iwslt_de_en", "baseline"),
+        ("--arch lmfusion_tiny --share-decoder-input-output-embed", "baseline+SHDEMB"),
+        ("--arch lmfusion --share-all-embeddings", "SHARED"),
+        ("--arch src_elmo_wmt_en_de_big --src-lm x.pt", "SRC-ELMO"),
+        ("--arch src_elmo --share-decoder-input-output-embed", "SRC-ELMO+SHDEMB"),
+        ("--arch=src_ft_tiny --src-lm=x.pt", "SRC-FT"),
+        ("--arch tgt_elmo_tiny", "TGT-ELMO"),
+        ("--arch lmfusion --tgt-fusion finetune --tgt-lm x.pt", "TGT-FT"),
+        ("--arch lmfusion --src-fusion elmo --tgt-fusion finetune", "SRC-ELMO+TGT-FT"),
+        ("--arch src_elmo_tiny --src-fusion none", "baseline"),
+        ("--arch src_elmo_tiny --tgt-fusion elmo", "SRC-ELMO+TGT-ELMO"),
+    ],
+)
+def test_the_papers_names(flags: str, name: str) -> None:
+    assert strategy.name(parse(f"fairseq-train data/bitext-100 -s en -t de {flags} --cpu".split())) == name
+
+
+def test_a_flag_of_the_hydra_command_counts_as_well() -> None:
+    words = "task._name=translation model._name=lmfusion model.src_fusion=elmo task.data=data/bitext-9"
+    flags = parse(["fairseq-hydra-train", *words.split()])
+    assert strategy.name(flags) == "SRC-ELMO"
+    assert flags.data == "data/bitext-9"
+
+
+def test_the_lead_baseline_is_named_by_its_number_of_sentences() -> None:
+    assert strategy.name(parse("python data-prep/lead.py texts --sentences 3".split())) == "Lead-3"
+    assert strategy.name(parse("python data-prep/lead.py texts".split())) == "Lead-1"
+
+
+def test_rows_have_the_order_of_table_4_with_lead_before_and_others_after() -> None:
+    names = ["TGT-FT+X", "SRC-ELMO+SHDEMB", "TGT-FT", "SHARED+bitext-BPE", "baseline", "Lead-3", "SRC-FT", "SHARED"]
+    assert sorted(names, key=strategy.order) == [
+        *("Lead-3", "baseline", "SHARED", "SHARED+bitext-BPE", "SRC-FT", "TGT-FT", "SRC-ELMO+SHDEMB", "TGT-FT+X"),
+    ]
+
+
+def test_settings_are_what_decides_the_outcome() -> None:
+    command = "fairseq-train data --lr 0.1 --adam-betas '(0.9, 0.98)' --seed 4 --save-dir x --log-interval 9 --cpu -1"
+    flags = parse(command.replace("'", "").split())
+    assert flags.data == "data"
+    assert flags.settings() == {"lr": "0.1", "adam-betas": "(0.9, 0.98)", "cpu": "-1"}
+
+
+@pytest.mark.parametrize(
+    ("command", "program"),
+    [
+        ("fairseq-train data", "fairseq-train"),
+        ("/venv/bin/fairseq-train data", "fairseq-train"),
+        ("python -m fairseq_cli.train data", "fairseq_cli.train"),
+        ("/usr/bin/python3.11 data-prep/lead.py data", "lead.py"),
+    ],
+)
+def test_the_program_is_found_past_python(command: str, program: str) -> None:
+    flags = parse(command.split())
+    assert (flags.program, flags.data) == (program, "data")
