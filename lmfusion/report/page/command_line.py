@@ -14,7 +14,7 @@ ON = "on"
 
 # Where things lie and how they are logged; no experiment differs by these alone.
 _BOOKKEEPING = {
-    *("save-dir", "user-dir", "path", "results-path", "restore-file", "sentencepiece-model", "seed"),
+    *("src-lm-cache", "save-dir", "user-dir", "path", "results-path", "restore-file", "sentencepiece-model", "seed"),
     *("num-workers", "log-format", "log-interval", "log-file", "tensorboard-logdir", "wandb-project"),
     *("save-interval", "save-interval-updates", "keep-interval-updates", "keep-last-epochs", "keep-best-checkpoints"),
     *("no-epoch-checkpoints", "no-last-checkpoints", "no-save-optimizer-state", "no-progress-bar"),
