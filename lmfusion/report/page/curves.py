@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -80,9 +79,9 @@ def _draw(kind: _Kind, curves: Sequence[Curve], prefix: str, subject: str) -> Fi
                 updates = sorted(training)
                 axes.plot(updates, [training[u].loss for u in updates], color=colour, linewidth=0.7, alpha=0.6)
             points = _points(curve, kind)
-            updates, values = [u for u, _ in points], [v if math.isfinite(v) else math.nan for _, v in points]
+            updates, values = [update for update, _ in points], [value for _, value in points]
             (line,) = axes.plot(updates, values, color=colour, linestyle=dashes, label=curve.label)
-            line.set(marker=mark, markersize=4, markevery=max(1, len(updates) // MARKS))
+            line.set(marker=mark, markersize=4, markevery=max(1, len(points) // MARKS))
             if curve.run.lost_loss:
                 lost.append(curve.label)
         _axes(axes, kind)

@@ -147,22 +147,24 @@ def test_texts_may_be_given_by_hand(maker, compared) -> None:
 
 
 def test_significance_is_the_paired_bootstrap_of_each_seed_against_the_baselines(maker, compared) -> None:
-    outputs = {"base": ["das ist ein kleines Hans", "zwei Bäume", "drei Vögel"], "ft": REFERENCES}
+    worse = ["das ist ein kleines Hans", "zwei Bäume", "drei Vögel"]
+    outputs = {("base", 1): worse, ("ft", 1): REFERENCES, ("base", 2): worse, ("ft", 2): [*worse[:2], REFERENCES[2]]}
     source, reference = maker.texts()
-    for seed in (1, 2):
-        for name, strategy in (("base", "baseline"), ("ft", "src_ft")):
-            path = maker.run(f"{name}-{seed}", strategy, bleu=1.0, seed=seed)
-            (path / "test.hyp").write_text("".join(f"{line}\n" for line in outputs[name]), encoding="utf-8")
-            record_texts(path, source, reference)
+    for (name, seed), lines in outputs.items():
+        path = maker.run(f"{name}-{seed}", {"base": "baseline", "ft": "src_ft"}[name], bleu=1.0, seed=seed)
+        (path / "test.hyp").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        record_texts(path, source, reference)
     ((comparison,), _) = compared(maker.folder)
     table = significance_table(comparison, find(comparison), Notices())
-    baseline, rival = bleu.paired_bootstrap(outputs["base"], {"ft": outputs["ft"]}, REFERENCES)
-    expected = [
-        *("SRC-FT", "2.5K", "1", "100.00", f"{rival.mean - rival.ci:.2f} to {rival.mean + rival.ci:.2f}"),
-        *(f"+{rival.bleu - baseline.bleu:.2f}", f"{rival.p_value:.4f}"),
-    ]
-    assert 10 < baseline.bleu < 90
-    assert [[cell.text for cell in row] for row in table.rows][1] == expected
+    rows = [[cell.text for cell in row] for row in table.rows]
+    for seed, row in ((1, rows[1]), (2, rows[3])):
+        baseline, rival = bleu.paired_bootstrap(worse, {"ft": outputs["ft", seed]}, REFERENCES)
+        assert 10 < baseline.bleu < rival.bleu
+        assert row == [
+            *("SRC-FT", "2.5K", str(seed), f"{rival.bleu:.2f}"),
+            f"{rival.mean - rival.ci:.2f} to {rival.mean + rival.ci:.2f}",
+            *(f"+{rival.bleu - baseline.bleu:.2f}", f"{rival.p_value:.4f}"),
+        ]
     assert [row[2].text for row in table.rows] == ["1", "1", "2", "2"]
     assert rival.signature in table.notes[0]
 

@@ -101,9 +101,12 @@ def test_validation_bleu_has_a_curve_where_it_was_computed(maker) -> None:
     assert [figure.name for figure in curve_figures([curve], "x", "a")] == ["x-loss", "x-perplexity", "x-bleu"]
 
 
-def test_a_curve_breaks_where_the_loss_is_no_number_and_the_caption_says_whose(maker) -> None:
-    chosen = [read(maker.run("whole")), read(maker.run("lost", losses=(8.0, math.nan, 7.0)))]
+@pytest.mark.parametrize("lost", [math.nan, math.inf])
+def test_a_curve_breaks_where_the_loss_is_no_number_and_the_caption_says_whose(maker, lost: float) -> None:
+    chosen = [read(maker.run("whole")), read(maker.run("lost", losses=(8.0, 7.5, lost, 7.0, 6.5)))]
     figure = curve_figures(chosen, "curve", "two runs")[0]
+    paths = re.findall(r'<path d="([^"]*)"[^>]*stroke: #5b6470; stroke-width: 1.6', figure.svg)
+    assert sorted(path.count("M") for path in paths[:2]) == [1, 2], "one whole line, one in two pieces"
     assert figure.caption.endswith("Broken where the loss is no number: lost.")
 
 
