@@ -7,3 +7,7 @@
     examples.py              outputs side by side
     build.py, render.py      all of it put together, and written
 """
+
+import logging
+
+logging.getLogger("matplotlib").setLevel(logging.WARNING)  # before it is imported: fairseq lets all say all

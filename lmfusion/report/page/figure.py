@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +14,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Drawing
 
 from lmfusion.report.page.colours import DARK, GRID, INK
-
-logging.getLogger("matplotlib").setLevel(logging.WARNING)  # fairseq has all others say everything they do
 
 _STYLE: Any = {  # matplotlib's types list every key that there is
     "svg.fonttype": "none",  # text stays text: readable by machines, in the page's own font

@@ -10,6 +10,7 @@ from lmfusion.report.page.comparison import Comparison
 from lmfusion.report.page.runs import Run
 from lmfusion.report.page.score_tables import size_name
 from lmfusion.report.page.table import Cell, Table
+from lmfusion.report.run_folder import STARTED
 from lmfusion.report.table import headline, number
 
 COLUMNS = ("run", "row", "pairs", "seed", "state", "scores", "valid ppl", "updates", "training", "parameters")
@@ -44,12 +45,14 @@ def state_cell(run: Run) -> Cell:
         return Cell("cannot be read", run.broken, bad=True)
     if run.state:
         reason = run.reason.splitlines()[0] if run.reason else ""
-        return Cell(run.state, reason or run.lost_loss or _since(run), bad=True)
+        return Cell(run.state, reason or run.lost_loss or _progress(run), bad=True)
     return Cell("NaN loss", run.lost_loss, bad=True) if run.lost_loss else Cell("finished")
 
 
-def _since(run: Run) -> str:
-    begun = [step["started_at"] for step in run.record.get("steps", {}).values() if step.get("started_at")]
+def _progress(run: Run) -> str:
+    """How far the unfinished step has come."""
+    unfinished = [step for step in run.record.get("steps", {}).values() if step["state"] == STARTED]
+    begun = [step["started_at"] for step in unfinished if step.get("started_at")]
     updates = f", {run.log.updates:,} updates so far" if run.log.updates else ""
     return f"begun {begun[-1]}{updates}" if begun else ""
 

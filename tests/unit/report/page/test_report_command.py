@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -73,6 +75,14 @@ def test_a_page_its_tables_and_its_figures_are_written(study: Path, tmp_path: Pa
     expected = {*(f"{name}.csv" for name in tables), *(f"{name}.{kind}" for name in figures for kind in ("svg", "png"))}
     assert expected | {"report.html", "report.md"} <= names
     assert not [name for name in names if name.endswith(".partial")]
+
+
+def test_the_terminal_hears_nothing_but_the_report(study: Path, tmp_path: Path) -> None:
+    """fairseq sets the root logger to tell everything, and matplotlib has much to tell."""
+    command = [sys.executable, "-m", "lmfusion.cli", "report", study, "--out", tmp_path, "--significance"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.startswith("### BLEU on test (en-de)")
 
 
 def test_the_page_needs_nothing_but_itself(study: Path, tmp_path: Path, capsys) -> None:

@@ -61,12 +61,13 @@ def test_every_run_has_a_line_whatever_became_of_it(maker, compared) -> None:
     (failed / "run.json").write_text(json.dumps(record))
     started = maker.run("started", "tgt_elmo")
     (started / "run.json").write_text((started / "run.json").read_text().replace("finished", "started"))
+    unscored = maker.run("unscored", "tgt_elmo", seed=2)
     broken = maker.run("broken")
     (broken / "run.json").write_text("{")
     comparisons, _ = compared(maker.folder)
     runs = [read(path) for path in sorted(maker.made)]
     table = run_table(runs, comparisons)
-    assert [row[0].text for row in table.rows] == ["broken", "failed", "fine", "lost", "started"]
+    assert [row[0].text for row in table.rows] == ["broken", "failed", "fine", "lost", "started", unscored.name]
     states = {row[0].text: row[4] for row in table.rows}
     assert states["broken"].text == "cannot be read"
     assert "is not JSON" in states["broken"].note
@@ -76,7 +77,8 @@ def test_every_run_has_a_line_whatever_became_of_it(maker, compared) -> None:
     assert (states["fine"].text, states["fine"].bad) == ("finished", False)
     assert states["lost"].text == "NaN loss"
     assert states["started"].text == "training unfinished"
-    assert "30 updates so far" in states["started"].note
+    assert states["started"].note == "begun 2030-01-31T12:00:00Z, 30 updates so far"
+    assert (states["unscored"].text, states["unscored"].note) == ("not scored", "")
     assert all(states[name].bad for name in ("broken", "failed", "lost", "started"))
     fine = cells(table)[2]
     assert fine[:6] == ["fine", "baseline", "2.5K [2,499 kept]", "4", "finished", "BLEU 12.00, chrF 32.00"]
