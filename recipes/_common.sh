@@ -202,5 +202,6 @@ score() {
     for name in "$@"; do
         folders+=("$OUT/$name")
     done
-    python -m lmfusion.report.hypotheses "${folders[@]}" --reference "$TEST_REFERENCE" ${metric[@]+"${metric[@]}"}
+    python -m lmfusion.report.hypotheses "${folders[@]}" --source "$TEST_SOURCE" --reference "$TEST_REFERENCE" \
+        ${metric[@]+"${metric[@]}"}
 }

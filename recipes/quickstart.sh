@@ -61,7 +61,7 @@ STAGE_NAMES=(
     "Translating the test set with beam $BEAM, scoring"
 )
 # seconds on two CPU cores: what the number of updates does not change, and what it does
-STAGE_SECONDS=(1 80 $((15 + $(scaled 105))) 1 $((15 + $(scaled 280))) $((25 + $(scaled 360))) 80)
+STAGE_SECONDS=(1 40 $((15 + $(scaled 130))) 1 $((15 + $(scaled 250))) $((25 + $(scaled 380))) 70)
 
 choose_bpe() {
     PREPARE_FLAGS=()
@@ -117,4 +117,6 @@ stage 6 translate_and_score
 python -m lmfusion.report.compare baseline="$OUT/baseline" SRC-ELMO+SHDEMB="$OUT/src_elmo_shdemb" \
     --source "$TEST_SOURCE" --reference "$TEST_REFERENCE" --save "$OUT/report.txt" \
     --stage "preparing the corpus=$(stage_seconds 1)" --lm "cloze LM of stage 2=$OUT/lm.en"
-echo "All of it: $OUT (this report: $OUT/report.txt)"
+python -m lmfusion.cli report "$OUT/baseline" "$OUT/src_elmo_shdemb" "$OUT/lm.en" --out "$OUT/report" \
+    --title "lmfusion quickstart" --significance >/dev/null
+echo "All of it: $OUT (this report: $OUT/report.txt; with figures, to open in a browser: $OUT/report/report.html)"

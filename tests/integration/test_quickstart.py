@@ -97,6 +97,14 @@ def assert_reported(out: Path, shown: str) -> None:
         "baseline: translating the test set",
     ):
         assert expected in report
+    assert str(out / "report" / "report.html") in shown
+    page = (out / "report" / "report.html").read_text(encoding="utf-8")
+    for expected in ("curve-loss", "lm-curve-loss", "mix-source"):
+        assert f'id="figure-{expected}"' in page
+    for expected in ("scores", "significance", "runs"):
+        assert f'id="table-{expected}"' in page
+    assert "not the raw text" not in page, "source and reference are found by what the scores say"
+    assert 'class="notice' not in page, "nothing is missing"
 
 
 def test_a_failing_stage_shows_the_logs_last_words_and_goes_on_only_with_the_same_settings(
