@@ -52,6 +52,7 @@ def page(maker, tmp_path: Path) -> Path:
         path = maker.run(f"elmo-{size}", "src_elmo", bleu=12.0, size=size, model=model)
         lines = [f"S-{n}\tsource {n}\nT-{n}\treference {n}\nH-{n}\t0\tx\nD-{n}\t0\tx\n" for n in range(3)]
         (path / "generate.log").write_text("".join(lines))
+        (path / "test.hyp").write_text("a\n" + 400 * "endless" + "\nc\n")
     assert main(["report", str(maker.folder), "--out", str(tmp_path / "out")]) == 0
     return tmp_path / "out" / "report.html"
 
