@@ -45,9 +45,10 @@ def _table(comparison: Comparison, name: str, key: str, machine: Mapping[str, An
     ]
     notes = [
         f"{describe(machine)}. Training: target tokens, the median of a run's logging intervals; generation: what "
-        "fairseq-generate counts. Mean over all runs of a row, of every size and seed that finished that step. In "
-        "small letters the paper's ratio, which is to SHARED (its Table 5)."
+        "fairseq-generate counts. Mean over all runs of a row, of every size and seed that finished that step."
     ]
+    if any(cell.note for row in rows for cell in row):
+        notes.append("paper: its ratio, which is to SHARED (its Table 5).")
     return Table(name, f"Speed, {comparison.task.title}", COLUMNS, rows, notes, records=[HEADINGS, *records])
 
 
