@@ -52,10 +52,7 @@ def score_run(
             f"leaving out long sentences."
         )
     hypotheses = generated.hypotheses
-    output = run.path / f"{data_set}.hyp"
-    partial = output.with_name(output.name + ".partial")
-    partial.write_text("".join(line + "\n" for line in hypotheses), encoding="utf-8")
-    partial.replace(output)
+    output = _write_lines(run.path / f"{data_set}.hyp", hypotheses)
     score: Score
     if metric == ROUGE:
         score = rouge.score(hypotheses, references, sentence_marker)
@@ -71,6 +68,13 @@ def score_run(
         },
     )
     return score
+
+
+def _write_lines(path: Path, lines: list[str]) -> Path:
+    """Write a text file that is whole at every moment."""
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return partial.replace(path)
 
 
 def _named(name: str, path: Path) -> dict[str, str]:

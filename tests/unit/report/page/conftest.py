@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from lmfusion.report import provenance
 from lmfusion.report.page.comparison import Comparison, compare
 from lmfusion.report.page.find import find_runs
 from lmfusion.report.page.notices import Notices
@@ -69,13 +70,12 @@ class Maker:
         """A finished run with this BLEU on "test", or with other scores; ``record`` replaces parts of run.json."""
         path = self.folder / name
         path.mkdir(parents=True)
-        source, target = self.pair
-        train = [*f"fairseq-train data/bitext-{size} -s {source} -t {target} --task translation".split()]
-        train += [*f"--max-update 30 --save-dir {path}/checkpoints --seed {seed}".split()]
-        train += [*STRATEGIES.get(strategy, strategy).split(), *flags.split()]
-        command = f"fairseq-generate data/bitext-{size} -s {source} -t {target} --path {path}/x.pt --beam 5".split()
+        data = f"data/bitext-{size} -s {self.pair[0]} -t {self.pair[1]}"
+        train = f"fairseq-train {data} --task translation --max-update 30 --save-dir {path}/checkpoints --seed {seed}"
+        train = f"{train} {STRATEGIES.get(strategy, strategy)} {flags}"
         steps = {"train": self.step(train, {"updates": 30, "tokens_per_second": speeds[0], **best(losses)}, size)}
         if generate:
+            command = f"fairseq-generate {data} --path {path}/x.pt --beam 5"
             steps["generate"] = self.step(command, {"sentences": 3, "tokens_per_second": speeds[1]}, size)
         content = {
             "name": path.name,
@@ -89,23 +89,26 @@ class Maker:
         }
         (path / "run.json").write_text(json.dumps(content), encoding="utf-8")
         self.write_log(path, losses, size)
-        entries = scores if scores is not None else ({} if bleu is None else {"test": self.bleu(bleu)})
+        self.write_scores(path, scores if scores is not None else ({} if bleu is None else {"test": self.bleu(bleu)}))
+        self.made.append(path)
+        return path
+
+    def write_scores(self, path: Path, entries: dict[str, dict[str, Any]]) -> None:
+        """scores.json, and the output that was scored."""
         if entries:
             (path / "scores.json").write_text(json.dumps(entries), encoding="utf-8")
         for entry in entries.values():
             if "hypotheses" in entry:
                 (path / entry["hypotheses"]).write_text("".join(f"{line}\n" for line in OUTPUT), encoding="utf-8")
-        self.made.append(path)
-        return path
 
-    def step(self, command: list[str], result: dict[str, Any], size: int) -> dict[str, Any]:
+    def step(self, command: str, result: dict[str, Any], size: int) -> dict[str, Any]:
         """The record of a finished step."""
         source, target = self.pair
         files = [f"{split}.{source}-{target}.{side}.bin" for split in ("test", "train") for side in self.pair]
         hashes = {name: digest(name + (str(size) if name.startswith("train") else "")) for name in files}
         hashes.update({f"dict.{side}.txt": digest(self.dictionary) for side in self.pair})
         common = {"seconds": 61.0, "attempts": 1, "state": "finished", "started_at": "2030-01-31T12:00:00Z"}
-        return {**common, "command": command, "data_sha256": hashes, "result": result}
+        return {**common, "command": command.split(), "data_sha256": hashes, "result": result}
 
     def bleu(self, value: float, data_set: str = "test", reference: str = "the reference") -> dict[str, Any]:
         """An entry of scores.json."""
@@ -174,3 +177,24 @@ def compared() -> Comparing:
         return compare([read_run(each, notices) for each in found], notices), notices
 
     return compare_folders
+
+
+@pytest.fixture
+def study(maker) -> Path:
+    """Two strategies, two sizes, two seeds, and a language model; their texts are beside them."""
+    source, reference = maker.texts()
+    texts = {"source": source, "reference": reference}
+    named = {key: str(path) for key, path in texts.items()}
+    named.update({f"{key}_sha256": provenance.hash_file(path) for key, path in texts.items()})
+    shares = {"embedding": 0.5, "layer 1": 0.3, "joined": 0.2}
+    mix = {"mixes": [{"side": "source", "gamma": 1.5, "shares": shares}], "language_models": []}
+    for size in (2500, 5000):
+        for seed in (1, 2):
+            entry = {**maker.bleu(size / 500 + seed), **named}
+            maker.run(f"base-{size}-{seed}", scores={"test": entry}, size=size, seed=seed)
+            entry = {**maker.bleu(size / 500 + 2 * seed), **named}
+            model = {"model": {"trainable": 5_000_000, "frozen": 1_000_000, **mix}}
+            maker.run(f"elmo-{size}-{seed}", "src_elmo", scores={"test": entry}, size=size, seed=seed, **model)
+    lm = maker.run("lm.en", "--arch bi_transformer_lm", generate=False)
+    (lm / "run.json").write_text((lm / "run.json").read_text().replace('"translation"', '"language_modeling"'))
+    return maker.folder

@@ -110,9 +110,7 @@ def test_a_seed_twice_counts_once(maker, compared) -> None:
     maker.run("b", bleu=20.0, seed=7)
     ((comparison,), notices) = compared(maker.folder)
     assert comparison.values(comparison.rows[0].cell(2500), "BLEU") == [10.0]
-    assert texts(notices, WARNING) == [
-        "baseline: b left out of every mean: the same seed (7) and flags as a."
-    ]
+    assert texts(notices, WARNING) == ["baseline: b left out of every mean: the same seed (7) and flags as a."]
 
 
 def test_runs_of_one_size_with_other_flags_are_rows_of_their_own_not_seeds(maker, compared) -> None:

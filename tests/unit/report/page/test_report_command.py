@@ -13,28 +13,6 @@ from pathlib import Path
 import pytest
 
 from lmfusion.cli import main
-from lmfusion.report import provenance
-
-
-@pytest.fixture
-def study(maker) -> Path:
-    """Two strategies, two sizes, two seeds, and a language model; their texts are beside them."""
-    source, reference = maker.texts()
-    texts = {"source": source, "reference": reference}
-    named = {key: str(path) for key, path in texts.items()}
-    named.update({f"{key}_sha256": provenance.hash_file(path) for key, path in texts.items()})
-    shares = {"embedding": 0.5, "layer 1": 0.3, "joined": 0.2}
-    mix = {"mixes": [{"side": "source", "gamma": 1.5, "shares": shares}], "language_models": []}
-    for size in (2500, 5000):
-        for seed in (1, 2):
-            entry = {**maker.bleu(size / 500 + seed), **named}
-            maker.run(f"base-{size}-{seed}", scores={"test": entry}, size=size, seed=seed)
-            entry = {**maker.bleu(size / 500 + 2 * seed), **named}
-            model = {"model": {"trainable": 5_000_000, "frozen": 1_000_000, **mix}}
-            maker.run(f"elmo-{size}-{seed}", "src_elmo", scores={"test": entry}, size=size, seed=seed, **model)
-    lm = maker.run("lm.en", "--arch bi_transformer_lm", generate=False)
-    (lm / "run.json").write_text((lm / "run.json").read_text().replace('"translation"', '"language_modeling"'))
-    return maker.folder
 
 
 def report(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
