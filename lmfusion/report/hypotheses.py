@@ -44,14 +44,7 @@ def score_run(
         UserError: hypotheses are missing, or files are.
     """
     references = read_lines(reference)
-    generated = generate_output.read(run.log(step))
-    if generated.ids != list(range(len(references))):
-        raise UserError(
-            f"{run.log(step)} has hypotheses for {len(generated.ids):,} sentences, but {reference} has "
-            f"{len(references):,} lines. Generate again from the data that were prepared together with it, without "
-            f"leaving out long sentences."
-        )
-    hypotheses = generated.hypotheses
+    hypotheses = _read_hypotheses(run.log(step), reference, len(references))
     output = _write_lines(run.path / f"{data_set}.hyp", hypotheses)
     score: Score
     if metric == ROUGE:
@@ -68,6 +61,17 @@ def score_run(
         },
     )
     return score
+
+
+def _read_hypotheses(log: Path, reference: Path, expected: int) -> list[str]:
+    """A generation's output in the order of the data, one for each line of the reference."""
+    generated = generate_output.read(log)
+    if generated.ids != list(range(expected)):
+        raise UserError(
+            f"{log} has hypotheses for {len(generated.ids):,} sentences, but {reference} has {expected:,} lines. "
+            "Generate again from the data that were prepared together with it, without leaving out long sentences."
+        )
+    return generated.hypotheses
 
 
 def _write_lines(path: Path, lines: list[str]) -> Path:
