@@ -42,7 +42,8 @@ class FinetunedRepresentation(nn.Module):
         lm.drop_softmax()
         lm.freeze_layers(frozen_layers)
         self.rate = rate or LearningRate()
-        set_learning_rate(lm, self.rate)
+        if not self.rate.is_plain:
+            set_learning_rate(lm, self.rate)
         self.projection = make_projection(lm.embed_dim, output_dim)
         self.output_dim = output_dim
         self.dropout = dropout
