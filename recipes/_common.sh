@@ -69,9 +69,10 @@ numbers() {
 }
 
 # begin: the virtual environment, and what this machine computes on. Sets DEVICE_FLAGS, TRAIN_FLAGS, GPU, USER_DIR,
-# TEXT_FLAGS.
+# TEXT_FLAGS, and DATA_DIR (prepared data), which several OUT may share.
 begin() {
     [[ -n "${OUT:-}" ]] || die "OUT is not set: the folder all runs of a recipe go to"
+    DATA_DIR="${DATA_DIR:-$OUT/data}"
     if [[ -z "${NO_SETUP:-}" ]]; then
         PATH="$ROOT/.venv/bin:$PATH"
     fi
@@ -96,7 +97,7 @@ live() {
     python -m lmfusion.report.live "$@"
 }
 
-# prepare CORPUS [FLAGS...]: text to ids, into $OUT/data; a given BPE by --spm and --dict, else one is learned.
+# prepare CORPUS [FLAGS...]: text to ids, into $DATA_DIR; a given BPE by --spm and --dict, else one is learned.
 # Sets BITEXT, the folder of the binarized bitext.
 prepare() {
     local corpus="$1"
@@ -105,17 +106,17 @@ prepare() {
     if [[ " $* " == *" --spm "* ]]; then
         bpe=()
     fi
-    python "$ROOT/data-prep/prepare.py" "$corpus" -s "$SRC" -t "$TGT" --out "$OUT/data" --seed "$SEED" \
+    python "$ROOT/data-prep/prepare.py" "$corpus" -s "$SRC" -t "$TGT" --out "$DATA_DIR" --seed "$SEED" \
         --bitext-lines "$BITEXT_LINES" --max-ratio "$MAX_RATIO" ${bpe[@]+"${bpe[@]}"} "$@"
     use_prepared
 }
 
 # use_prepared: the folders `prepare` filled, without preparing. Sets BITEXT, TEST_SOURCE, TEST_REFERENCE.
 use_prepared() {
-    BITEXT="$OUT/data/bitext-$BITEXT_LINES"
+    BITEXT="$DATA_DIR/bitext-$BITEXT_LINES"
     # shellcheck disable=SC2034  # recipes use it
-    TEST_SOURCE="$OUT/data/text/test.$SRC"
-    TEST_REFERENCE="$OUT/data/text/test.$TGT"
+    TEST_SOURCE="$DATA_DIR/text/test.$SRC"
+    TEST_REFERENCE="$DATA_DIR/text/test.$TGT"
 }
 
 # How every training run logs, validates and saves: flags EVERY FOLDER
@@ -135,8 +136,8 @@ train_lm() {
     shift 2
     bookkeeping "$LM_VALIDATE_EVERY" "$OUT/$name"
     live "$OUT/$name" train --label "$name" --updates "$LM_UPDATES" --show-validation --seed "$SEED" \
-        --data "$OUT/data/lm.$lang" -- \
-        fairseq-train "$OUT/data/lm.$lang" --task language_modeling --sample-break-mode eos --tokens-per-sample 256 \
+        --data "$DATA_DIR/lm.$lang" -- \
+        fairseq-train "$DATA_DIR/lm.$lang" --task language_modeling --sample-break-mode eos --tokens-per-sample 256 \
         --decoder-embed-dim "$LM_DIM" --decoder-ffn-embed-dim "$LM_FFN" --decoder-layers "$LM_LAYERS" \
         --decoder-attention-heads "$LM_HEADS" --share-decoder-input-output-embed \
         --dropout "$LM_DROPOUT" --attention-dropout "$LM_ATTENTION_DROPOUT" --activation-dropout 0.05 \
@@ -165,7 +166,7 @@ train_seq2seq() {
         --lr "$S2S_LR" --lr-scheduler polynomial_decay --warmup-updates "$S2S_WARMUP" --end-learning-rate 1e-5 \
         --total-num-update "$S2S_UPDATES" --max-update "$S2S_UPDATES" --patience "$S2S_PATIENCE" \
         --max-tokens "$S2S_TOKENS" \
-        "${TEXT_FLAGS[@]}" --sentencepiece-model "$OUT/data/spm.model" "${BOOKKEEPING[@]}" \
+        "${TEXT_FLAGS[@]}" --sentencepiece-model "$DATA_DIR/spm.model" "${BOOKKEEPING[@]}" \
         ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} "$@"
 }
 
@@ -173,6 +174,9 @@ train_seq2seq() {
 elmo() {
     FUSION=(--arch "$1_elmo_tiny" --"$1"-lm "$2" --"$1"-elmo-dropout "$ELMO_DROPOUT" --"$1"-elmo-affine
         --"$1"-embed-scale "$ELMO_SCALE")
+    if [[ "$1" == src && -n "${SRC_LM_CACHE:-}" ]]; then # a folder for what the LM says of the training sentences
+        FUSION+=(--src-lm-cache "$SRC_LM_CACHE" --src-lm-cache-half)
+    fi
 }
 
 # src_elmo_shdemb LM: sets SRC_ELMO_SHDEMB to the flags of SRC-ELMO + SHDEMB with this cloze LM.
@@ -188,7 +192,7 @@ generate() {
     live "$OUT/$name" generate --label "$name" --sentences "$(wc -l <"$TEST_REFERENCE")" --data "$BITEXT" -- \
         fairseq-generate "$BITEXT" -s "$SRC" -t "$TGT" --path "$OUT/$name/checkpoints/checkpoint_best.pt" \
         --gen-subset test --beam "$BEAM" --batch-size "$GENERATE_SENTENCES" --num-workers 0 \
-        "${TEXT_FLAGS[@]}" --sentencepiece-model "$OUT/data/spm.model" \
+        "${TEXT_FLAGS[@]}" --sentencepiece-model "$DATA_DIR/spm.model" \
         --user-dir "$USER_DIR" "${DEVICE_FLAGS[@]}" \
         ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} ${GENERATE_FLAGS[@]+"${GENERATE_FLAGS[@]}"}
 }

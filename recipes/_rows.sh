@@ -10,6 +10,7 @@ set -euo pipefail
 
 # THE NUMBERS that only rows need
 : "${FT_SCALE:=1}"               # what SRC-FT and TGT-FT multiply the LM's top state by: it comes with a deviation of 2
+: "${FT_DROPOUT:=0.0}"           # on that state
 
 # rows_begin FOLDER WORD...: FOLDER is the recipe's, WORD... its command line. Environment, device; other numbers than
 # those that $OUT was begun with are refused, so that all rows in it can be compared.
@@ -37,12 +38,15 @@ shipped() {
 # finetune SIDE LM: sets FUSION to the flags of a model whose SIDE (src, tgt) reads the LM's top state and trains it.
 finetune() {
     # shellcheck disable=SC2034  # rows use it
-    FUSION=(--arch "$1_ft_tiny" --"$1"-lm "$2" --"$1"-embed-scale "$FT_SCALE")
+    FUSION=(--arch "$1_ft_tiny" --"$1"-lm "$2" --"$1"-embed-scale "$FT_SCALE"
+        --"$1"-representation-dropout "$FT_DROPOUT")
 }
 
-# row FLAGS...: train this row's model, generate, score; its run folder is called as its script.
+# row FLAGS...: train this row's model, generate, score; its run folder is called as its script. With TRAIN_ONLY=1 the
+# test set is left alone, as it has to be while settings are chosen.
 row() {
     train_seq2seq "$ROW" "$@"
+    [[ -z "${TRAIN_ONLY:-}" ]] || return 0
     generate "$ROW"
     score "$ROW"
 }

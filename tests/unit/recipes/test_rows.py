@@ -20,16 +20,16 @@ from lmfusion.fusion.combinations import check_combination
 RECIPES = Path(__file__).parents[3] / "recipes"
 FOLDERS = ["debian_ende", "debian_synopsis"]
 CLOZE, CAUSAL = "pretrained/en-cloze.pt", {"debian_ende": "pretrained/de-causal.pt"}
-NUMBERS = {"ELMO_DROPOUT": "0.1", "ELMO_SCALE": "1.5", "FT_SCALE": "0.5"}
+NUMBERS = {"ELMO_DROPOUT": "0.1", "ELMO_SCALE": "1.5", "FT_SCALE": "0.5", "FT_DROPOUT": "0.3"}
 FROZEN = "--{0}-elmo-dropout 0.1 --{0}-elmo-affine --{0}-embed-scale 1.5"
 ROWS = {
     "baseline": "--arch lmfusion_tiny",
     "shared": "--arch lmfusion_tiny --share-all-embeddings",
     "src_elmo": "--arch src_elmo_tiny --src-lm CLOZE " + FROZEN.format("src"),
     "src_elmo_shdemb": f"--arch src_elmo_tiny --src-lm CLOZE {FROZEN.format('src')} --share-decoder-input-output-embed",
-    "src_ft": "--arch src_ft_tiny --src-lm CLOZE --src-embed-scale 0.5",
+    "src_ft": "--arch src_ft_tiny --src-lm CLOZE --src-embed-scale 0.5 --src-representation-dropout 0.3",
     "tgt_elmo": "--arch tgt_elmo_tiny --tgt-lm CAUSAL " + FROZEN.format("tgt"),
-    "tgt_ft": "--arch tgt_ft_tiny --tgt-lm CAUSAL --tgt-embed-scale 0.5",
+    "tgt_ft": "--arch tgt_ft_tiny --tgt-lm CAUSAL --tgt-embed-scale 0.5 --tgt-representation-dropout 0.3",
 }
 # Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
 STUB = r"""#!/bin/sh
@@ -185,6 +185,18 @@ def test_an_interrupted_row_ends_all(recipes: Recipes) -> None:
     done = recipes.run("debian_ende/all.sh", FAIL="shared")
     assert done.returncode == 130
     assert "lmfusion.report.table" not in json.dumps(recipes.calls())
+
+
+def test_settings_are_chosen_without_the_test_set_and_prepared_data_and_states_can_be_shared(recipes: Recipes) -> None:
+    shared = recipes.out / "shared"
+    shutil.copytree(recipes.out / "data", shared)
+    done = recipes.run("debian_ende/src_elmo.sh", TRAIN_ONLY="1", DATA_DIR=str(shared), SRC_LM_CACHE="states")
+    assert done.returncode == 0, done.stderr
+    command = recipes.command("src_elmo", "train")
+    assert f"{shared}/bitext-10000" in command
+    assert command[-3:] == ["--src-lm-cache", "states", "--src-lm-cache-half"]
+    assert not any("fairseq-generate" in call or "lmfusion.report.hypotheses" in call for call in recipes.calls())
+    assert not any(str(recipes.out / "data") in word for call in recipes.calls() for word in call)
 
 
 def test_rows_of_one_folder_share_their_numbers(recipes: Recipes) -> None:
