@@ -12,6 +12,7 @@ import argparse
 import ctypes
 import errno
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -73,7 +74,7 @@ def _follow(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: Li
     """Start the command, copy its output into the log and its progress onto the live line."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "LOGLEVEL": "INFO"}
     process = subprocess.Popen(
-        args.command,
+        [*args.launch, *args.command],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=environment,
@@ -103,8 +104,8 @@ def _follow(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: Li
 
 def describe_os_error(error: OSError, args: argparse.Namespace) -> str:
     """Say what the system refused, and what to do."""
-    if error.filename == args.command[0]:
-        return f"{args.command[0]}: no such command. Install it and lmfusion by: bash scripts/setup.sh"
+    if error.filename in (args.command[0], *args.launch[:1]):
+        return f"{error.filename}: no such command. Install it and lmfusion by: bash scripts/setup.sh"
     mend = "Free some space, then run the same command again." if error.errno == errno.ENOSPC else ""
     return f"{error.filename or args.run}: {error.strerror}. {mend} Finished steps are kept."
 
@@ -145,6 +146,13 @@ def parse_args(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--show-validation", action="store_true", help="a line for every validation")
     parser.add_argument("--seed", type=int, help="to be recorded")
     parser.add_argument("--data", type=Path, help="folder of binarized data, whose hashes are recorded")
+    parser.add_argument(
+        "--launch",
+        type=shlex.split,
+        default=[],
+        metavar="WORDS",
+        help="what starts the command on several devices ('torchrun ...'); not recorded, for it names machines",
+    )
     words = sys.argv[1:] if words is None else words
     own = words[: words.index("--")] if "--" in words else words
     args = parser.parse_args(own)

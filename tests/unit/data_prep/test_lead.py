@@ -55,3 +55,16 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         assert done.stderr.startswith("error: ")
         assert message in done.stderr
         assert done.stderr.count("\n") == 1
+
+
+def test_a_marker_stands_between_the_sentences_of_a_summary(tmp_path: Path) -> None:
+    """So that ROUGE-L can look at them one by one."""
+    (tmp_path / "texts").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    done = run(tmp_path / "texts", "--sentences", 2, "--sentence-marker", "¶")
+    assert done.returncode == 0, done.stderr
+    summaries = [line.split("\t")[2] for line in done.stdout.splitlines() if line.startswith("D-")]
+    assert summaries == [
+        "Reads e.g. Dr. Who's files. ¶ It is written in C.",
+        "no full stop at all",
+        "What is it? ¶ A tool!",
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -195,3 +196,17 @@ def test_what_earlier_attempts_said_is_not_repeated(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (754, "12:34"), (3723, "1:02:03")])
 def test_the_clock(seconds: float, text: str) -> None:
     assert live_line.clock(seconds) == text
+
+
+def test_what_launches_a_command_is_run_and_not_recorded(tmp_path: Path) -> None:
+    """It names machines and ports, which differ when a job goes on elsewhere."""
+    launched = "import os, sys; print('launched'); os.execvp(sys.argv[1], sys.argv[1:])"
+    words = shlex.join([sys.executable, "-u", "-c", launched])
+    status, _ = run_live(tmp_path, TRAINED, "--updates", "20", "--launch", words)
+    assert status == 0
+    assert "launched\n" in (tmp_path / "train.log").read_text()
+    step = json.loads((tmp_path / "run.json").read_text())["steps"]["train"]
+    assert step["command"] == [sys.executable, "-c", TRAINED]
+    status, shown = run_live(tmp_path, TRAINED, "--updates", "20")
+    assert status == 0
+    assert "finished before" in shown
