@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import Any, Callable
 
@@ -133,3 +134,12 @@ def padded(rows: list[list[int]], left: bool = False, width: int = 0) -> Tensor:
 def batch() -> Callable[..., Tensor]:
     """Pad token rows: ``batch(rows, left=True)``."""
     return padded
+
+
+@pytest.fixture(scope="session")
+def standin_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stand-ins for the corpora of the paper, made by tests/standins.py: their table for ``--sources``."""
+    made: Path = runpy.run_path(str(Path(__file__).with_name("standins.py")), run_name="standins")["make"](
+        tmp_path_factory.mktemp("standins")
+    )
+    return made
