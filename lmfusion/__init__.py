@@ -11,11 +11,12 @@ from lmfusion.compat import prepare_fairseq
 
 prepare_fairseq()  # before anything else of fairseq's is imported
 
-from lmfusion import hydra_configs, learning_rates, shallow_fusion  # noqa: E402
+from lmfusion import distributed, hydra_configs, learning_rates, shallow_fusion  # noqa: E402
 
 learning_rates.install()
 hydra_configs.install()
 shallow_fusion.install()
+distributed.install()
 
 import lmfusion.fusion.architectures  # noqa: E402
 import lmfusion.lm.causal  # noqa: E402

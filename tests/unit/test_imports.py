@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # From the ground up. A module belongs to the longest prefix that fits and may import from its own line and below.
 LAYERS = [
     ["lmfusion.errors"],
-    ["lmfusion.compat", "lmfusion.hydra_configs", "lmfusion.learning_rates"],
+    ["lmfusion.compat", "lmfusion.distributed", "lmfusion.hydra_configs", "lmfusion.learning_rates"],
     ["lmfusion.precision", "lmfusion.tokenizer"],
     ["lmfusion.lm.interface", "lmfusion.lm.layout"],
     ["lmfusion.lm"],
