@@ -35,6 +35,25 @@ shipped() {
     printf '%s\n' "$file"
 }
 
+# bitext_bpe: a BPE of BPE_SIZE symbols learned on the training pairs alone. Sets SPM and DICT, and DATA_DIR to a folder of
+# its own, to be prepared with them.
+bitext_bpe() {
+    local text="$DATA_DIR/tok" side
+    DATA_DIR="$DATA_DIR/bpe-of-$BITEXT_LINES"
+    SPM="$DATA_DIR/learned/spm.model" DICT="$DATA_DIR/learned/dict.txt"
+    [[ ! -f "$SPM" ]] || return 0
+    local work="$DATA_DIR/learned/$$" # its own, for several seeds may begin at once; all learn the same
+    mkdir -p "$work"
+    for side in "$SRC" "$TGT"; do
+        head -n "$BITEXT_LINES" "$text/train.$side" >"$work/$side"
+    done
+    python "$ROOT/data-prep/learn_bpe.py" --input "$work/$SRC" "$work/$TGT" --size "$BPE_SIZE" \
+        --model "$work/spm.model" --dict "$work/dict.txt"
+    mv "$work/dict.txt" "$DICT"
+    mv "$work/spm.model" "$SPM"
+    rm -r "$work"
+}
+
 # finetune SIDE LM: sets FUSION to the flags of a model whose SIDE (src, tgt) reads the LM's top state and trains it.
 finetune() {
     # shellcheck disable=SC2034  # rows use it

@@ -1,0 +1,143 @@
+"""What a study spends: bitext sizes, seeds, grids of dropouts, most updates, patience."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lmfusion.errors import UserError
+
+ALL = 0
+"""A bitext size: all pairs that there are."""
+SHIPPED, PRETRAINED = "shipped", "pretrained"
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The numbers of a study. All rows get the same ones: nothing is chosen for one row and not for another."""
+
+    name: str
+    sizes: tuple[int, ...]
+    """In the order in which they are run; ALL for all pairs."""
+    seeds: tuple[int, ...]
+    """The first one is that by which dropouts are chosen."""
+    updates: tuple[tuple[int, int], ...]
+    """(bitext size, most updates): a size gets the updates of the next listed one, and those above it the last."""
+    validate_every: int = 250
+    patience: int = 2
+    """Training stops after as many validations without a gain; the best checkpoint counts."""
+    dropouts: tuple[float, ...] = (0.2,)
+    representation_dropouts: tuple[float, ...] = (0.0,)
+    """On the mixing weights (ELMo) or on the LM's top state (FT)."""
+    language_models: str = SHIPPED
+    """SHIPPED: those of pretrained/; PRETRAINED: longer trained ones, as the study's first jobs."""
+    cloze_updates: int = 20000
+    causal_updates: int = 8000
+
+    def most_updates(self, size: int) -> int:
+        """The number of updates that a training on so many pairs ends at if it has not stopped before."""
+        listed = sorted(self.updates, key=lambda entry: (entry[0] == ALL, entry[0]))
+        fitting = [number for limit, number in listed if limit == ALL or size <= limit]
+        return fitting[0] if fitting else listed[-1][1]
+
+    def numbers(self) -> dict[str, Any]:
+        """Everything that decides what comes out of a run, as plain values; not which runs there are."""
+        values = dataclasses.asdict(self)
+        for name in ("name", "sizes", "seeds"):
+            del values[name]
+        tuned_by = self.seeds[0] if len(self.dropouts) * len(self.representation_dropouts) > 1 else None
+        return {name: _plain(value) for name, value in {**values, "tuned_by_seed": tuned_by}.items()}
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
+
+
+CPU = Budget(
+    "cpu",
+    sizes=(10000, 2500, 20000),
+    seeds=(1, 2),
+    updates=((2500, 1750), (10000, 2000), (20000, 3000), (ALL, 4000)),
+)
+GPU = Budget(
+    "gpu",
+    sizes=(10000, 2500, 20000, 5000, ALL),
+    seeds=(1, 2, 3),
+    updates=((2500, 2000), (5000, 3000), (10000, 4000), (20000, 6000), (ALL, 8000)),
+    patience=4,
+    dropouts=(0.2, 0.3),
+    representation_dropouts=(0.0, 0.2),
+    language_models=PRETRAINED,
+)
+PRESETS = {budget.name: budget for budget in (CPU, GPU)}
+
+
+def read(words: Sequence[str]) -> Budget:
+    """A budget by the words of ``--budget``: a preset's name and changes to it, ``NAME=VALUE``.
+
+    Raises:
+        UserError: there is no such preset or number, or the value is none.
+    """
+    names = [word for word in words if "=" not in word]
+    unknown = [name for name in names if name not in PRESETS]
+    if len(names) > 1 or unknown:
+        raise UserError(f"--budget {' '.join(words)}: give {' or '.join(PRESETS)}, then NAME=VALUE … to change it.")
+    budget = PRESETS[names[0]] if names else CPU
+    for word in words:
+        if "=" in word:
+            budget = _changed(budget, *word.split("=", 1))
+    return budget
+
+
+def _changed(budget: Budget, name: str, text: str) -> Budget:
+    readers: dict[str, Callable[[str], Any]] = {
+        "updates": _updates,
+        "dropouts": _numbers,
+        "representation_dropouts": _numbers,
+        "language_models": _language_models,
+        **dict.fromkeys(("validate_every", "patience", "cloze_updates", "causal_updates"), _count),
+    }
+    if name not in readers:
+        raise UserError(f"--budget {name}={text}: there is no such number. There are: {', '.join(readers)}.")
+    try:
+        value = readers[name](text)
+    except ValueError as error:
+        raise UserError(f"--budget {name}={text}: {error}") from error
+    return dataclasses.replace(budget, **{name: value, "name": "custom"})
+
+
+def size(text: str) -> int:
+    """A bitext size: a number, or "all".
+
+    Raises:
+        ValueError: it is neither.
+    """
+    return ALL if text == "all" else _count(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError("give a whole number above 0")
+    return int(text)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    found = tuple(float(part) for part in text.split(","))
+    if not all(0 <= value < 1 for value in found):
+        raise ValueError("give dropouts from 0 up to below 1, with commas between them")
+    return found
+
+
+def _updates(text: str) -> tuple[tuple[int, int], ...]:
+    parts = [part.partition(":") for part in text.split(",")]
+    if not all(number for _, _, number in parts):
+        raise ValueError("give SIZE:UPDATES, with commas between them, e.g. 2500:1750,all:4000")
+    return tuple((size(limit), _count(number)) for limit, _, number in parts)
+
+
+def _language_models(text: str) -> str:
+    if text not in (SHIPPED, PRETRAINED):
+        raise ValueError(f"give {SHIPPED} or {PRETRAINED}")
+    return text

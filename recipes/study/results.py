@@ -1,0 +1,114 @@
+"""Finished runs that are committed: small files from which every table can be made, and what need not be run again.
+
+recipes/debian_ende/results/cpu/
+    numbers.json                        what the runs have in common
+    choices.json                        dropouts, and the validation losses they were chosen by
+    bitext-10000/baseline/seed-1/       run.json, scores.json, train.log (in short), test.hyp
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lmfusion.errors import UserError
+from lmfusion.report.run_folder import RUN_FILE, SCORES_FILE, RunFolder
+from study.budget import Budget
+from study.layout import Setting
+from study.plan import FINAL, Job
+
+ROOT = Path(__file__).resolve().parents[2]
+NUMBERS, CHOICES = "numbers.json", "choices.json"
+LOG_EVERY = 50
+"""Updates between the training log's lines that are kept."""
+_TRAINING = re.compile(r'\| INFO \| train_inner \|.*"num_updates": "?(\d+)')
+_KEPT = re.compile(r"\| INFO \| valid \||loaded [\d,]+ examples from: \S*train\.")
+
+
+@dataclass(frozen=True)
+class Results:
+    """A folder of committed runs of one budget; None where what is run has no such folder."""
+
+    folder: Path | None
+
+    def check(self, budget: Budget) -> None:
+        """Refuse a folder whose runs were made with other numbers.
+
+        Raises:
+            UserError: they were.
+        """
+        if self.folder and (path := self.folder / NUMBERS).is_file():
+            before, now = json.loads(path.read_text(encoding="utf-8")), budget.numbers()
+            other = [name for name in now if before.get(name) != now[name]]
+            if other:
+                said = "; ".join(f"{name} = {before.get(name)} then, {now[name]} now" for name in other)
+                raise UserError(f"{self.folder}: its runs were made with other numbers ({said}). Move it away.")
+
+    def path(self, job: Job) -> Path | None:
+        """Where a job's run lies if it is here."""
+        if self.folder is None or job.kind != FINAL:
+            return None
+        parts = [f"bitext-{job.size}", job.row, f"seed-{job.seed}"] if job.size else ["untrained", job.row]
+        return self.folder.joinpath(*parts)
+
+    def has(self, job: Job) -> bool:
+        """Whether a job's run is here, with its score."""
+        path = self.path(job)
+        return path is not None and bool(RunFolder(path).scores.get("test"))
+
+    def choices(self) -> list[dict[str, Any]]:
+        """What was chosen, as ``choice.record`` gives it."""
+        path = self.folder / CHOICES if self.folder else None
+        found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else []
+        return found
+
+    def chosen(self) -> dict[tuple[str, int], Setting]:
+        """Dropouts by row and size."""
+        entries = self.choices()
+        return {(each["row"], each["size"]): Setting(each["dropout"], each["representation"]) for each in entries}
+
+    def add(self, job: Job, run: RunFolder, out: Path) -> bool:
+        """Copy what is small of a finished run, without this machine's paths; False if it is here already."""
+        path = self.path(job)
+        if path is None or self.has(job):
+            return False
+        path.mkdir(parents=True, exist_ok=True)
+        score = run.scores["test"]
+        texts = {name: (run.path / name).read_text(encoding="utf-8") for name in (RUN_FILE, score["hypotheses"])}
+        if run.log("train").is_file():
+            texts["train.log"] = shortened(run.log("train").read_text(encoding="utf-8", errors="replace").splitlines())
+        texts[SCORES_FILE] = (run.path / SCORES_FILE).read_text(encoding="utf-8")  # last: with it the run is whole
+        for name, text in texts.items():
+            content = text if name == score["hypotheses"] else without_paths(text, out)
+            (path / name).write_text(content, encoding="utf-8")
+        return True
+
+    def describe(self, budget: Budget, choices: Iterable[dict[str, Any]]) -> None:
+        """Write what the runs have in common, and what was chosen, besides what was before."""
+        if self.folder is None:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        known = {(each["row"], each["size"]): each for each in [*choices, *self.choices()]}
+        for name, content in ((NUMBERS, budget.numbers()), (CHOICES, list(known.values()))):
+            (self.folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def shortened(lines: Iterable[str]) -> str:
+    """The lines of a training log that a report reads, of training every LOG_EVERY updates."""
+    kept = []
+    for line in lines:
+        training = _TRAINING.search(line)
+        if (training and int(training[1]) % LOG_EVERY == 0) or _KEPT.search(line):
+            kept.append(line + "\n")
+    return "".join(kept)
+
+
+def without_paths(text: str, out: Path) -> str:
+    """The same without the folders that the repository and the study lie in."""
+    for folder, name in ((out.resolve(), "OUT"), (ROOT, ".")):
+        text = text.replace(f"{folder}/", f"{name}/").replace(str(folder), name)
+    return text.replace('"./', '"').replace(f"{out}/", "OUT/")
