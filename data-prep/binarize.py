@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import textio
@@ -63,21 +63,21 @@ def judge_pair(source: str, target: str, max_length: int, max_ratio: float) -> s
     return "kept"
 
 
-def filter_sentences(source: Path, target: Path, max_length: int) -> dict[str, int]:
-    """Copy the sentences that are neither empty nor longer than `max_length` symbols; return counts.
+def filter_sentences(sources: list[Path], target: Path, max_length: int) -> dict[str, int]:
+    """Copy the sentences of all files that are neither empty nor longer than `max_length` symbols; return counts.
 
     Raises:
         DataError: nothing is left.
     """
     counts: Counter[str] = Counter()
     with textio.writing(target) as stream:
-        for line in textio.read_lines(source):
+        for line in chain.from_iterable(map(textio.read_lines, sources)):
             verdict = judge_pair(line, line, max_length, 0)
             counts[verdict] += 1
             if verdict == "kept":
                 stream.write(line + "\n")
         if not counts["kept"]:
-            raise textio.DataError(f"{source}: no sentence is left ({dict(counts)})")
+            raise textio.DataError(f"{', '.join(map(str, sources))}: no sentence is left ({dict(counts)})")
     return dict(counts)
 
 

@@ -177,7 +177,7 @@ class Preparation:
             counts = []
             for split, text in zip(corpora.MONO_SPLITS, texts):
                 source = self.out / "bpe" / f"mono.{split}.{lang}"
-                counts.append(binarize.filter_sentences(source, text, self.args.max_length))
+                counts.append(binarize.filter_sentences([source], text, self.args.max_length))
                 flags += [f"--{split}pref", str(text)]
             return self.binarize(work, target.name, counts[0], flags, texts)
 

@@ -24,6 +24,7 @@ from tqdm import tqdm  # type: ignore[import-untyped]
 
 CHUNK_LINES = 500
 CHUNKS_PER_ROUND = 64
+LOG_BAR = {"bar_format": "{desc}: {percentage:.0f}%, {remaining} left\n", "mininterval": 10, "delay": 5}
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -177,9 +178,8 @@ def _prepare_worker(initializer: Callable[..., None] | None, init_args: tuple[ob
 def _progress(total: int, label: str) -> tqdm:
     """A bar on a terminal; in a log file a line every ten seconds at most."""
     live = sys.stderr.isatty()
-    log = {"bar_format": "{desc}: {percentage:.0f}%, {remaining} left\n", "mininterval": 10, "delay": 5}
     terminal = {"mininterval": 0.2, "dynamic_ncols": True}
-    return tqdm(total=total, desc=label, unit=" lines", unit_scale=True, leave=False, **(terminal if live else log))
+    return tqdm(total=total, desc=label, unit=" lines", unit_scale=True, leave=False, **(terminal if live else LOG_BAR))
 
 
 def run_command(main: Callable[[], None]) -> int:

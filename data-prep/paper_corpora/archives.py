@@ -1,0 +1,64 @@
+"""Members of .tgz and .zip archives, streamed."""
+
+from __future__ import annotations
+
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import textio
+
+DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError)
+
+
+def members(archive: Path, wanted: set[str] | None = None) -> Iterator[tuple[str, IO[bytes]]]:
+    """Names and streams of the files in an archive, in its order; read each stream before asking for the next.
+
+    Args:
+        wanted: only these, and an error if one is not there; None: all.
+
+    Raises:
+        DataError: a wanted file is not in the archive; see also `damage_named`.
+    """
+    found = set()
+    for name, stream in _zip_members(archive) if archive.suffix == ".zip" else _tar_members(archive):
+        if wanted is None or name in wanted:
+            found.add(name)
+            yield name, stream
+            if found == wanted:
+                return
+    missing = sorted((wanted or set()) - found)
+    if missing:
+        raise textio.DataError(f"{archive}: {missing[0]} is not in it. Is it another release of the corpus?")
+
+
+@contextmanager
+def damage_named(archive: Path) -> Iterator[None]:
+    """Around reading an archive: damage becomes one error that names it.
+
+    Raises:
+        DataError: the archive is damaged.
+    """
+    try:
+        yield
+    except DAMAGE as error:
+        raise textio.DataError(f"{archive}: cannot be unpacked ({error}). Delete it to fetch it again.") from error
+
+
+def _tar_members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    with tarfile.open(archive, "r|*") as tar:
+        for info in tar:
+            stream = tar.extractfile(info) if info.isfile() else None
+            if stream is not None:
+                yield info.name.removeprefix("./"), stream
+
+
+def _zip_members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    with zipfile.ZipFile(archive) as zipped:
+        for name in zipped.namelist():
+            with zipped.open(name) as stream:
+                yield name, stream
