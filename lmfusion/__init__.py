@@ -11,12 +11,16 @@ from lmfusion.compat import prepare_fairseq
 
 prepare_fairseq()  # before anything else of fairseq's is imported
 
-from lmfusion import distributed, hydra_configs, learning_rates, shallow_fusion  # noqa: E402
+from lmfusion import distributed, hydra_configs, learning_rates, resuming, saving, shallow_fusion  # noqa: E402
 
 learning_rates.install()
 hydra_configs.install()
 shallow_fusion.install()
+resuming.install()
+saving.install()
 distributed.install()
+half_precision.install()
+failures.install()
 
 import lmfusion.fusion.architectures  # noqa: E402
 import lmfusion.lm.causal  # noqa: E402

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmfusion.atomic_files import replacing
 from lmfusion.errors import UserError
 from lmfusion.lm.loading import read_checkpoint
 
@@ -68,17 +69,8 @@ def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
     Raises:
         UserError: if there is no folder for it, no right to write, or no space left.
     """
-    out = Path(out)
-    unfinished = out.with_name(out.name + ".unfinished")
-    try:
-        torch.save(state, unfinished)
-        os.replace(unfinished, out)
-    except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
-        unfinished.unlink(missing_ok=True)
-        raise UserError(
-            f"{out} could not be written ({str(error).splitlines()[0]}): check that its folder exists, that you may "
-            f"write there and that there is space left. Nothing was changed."
-        ) from error
+    with replacing(out) as stream:
+        torch.save(state, stream)
 
 
 def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,11 @@ def check_combination(cfg: Any) -> None:
     for side in SIDES:
         _check_side(cfg, side)
         _check_ranges(cfg, side)
+    if cfg.store_lm_once and ELMO not in (cfg.src_fusion, cfg.tgt_fusion):
+        raise UserError(
+            f"--store-lm-once would be ignored: it is for a frozen language model (--src-fusion {ELMO} or --tgt-fusion "
+            f"{ELMO}), and there is none."
+        )
     for name in ("decoder_input_dim", "decoder_output_dim"):  # fairseq itself gives its embeddings --decoder-embed-dim
         value = getattr(cfg, name)
         if isinstance(value, int) and value != cfg.decoder_embed_dim:

@@ -4,6 +4,7 @@ Flat, because fairseq fills nested fields neither from flat flags nor consistent
 """
 
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, make_dataclass
 from typing import Any, Optional
 
@@ -134,9 +135,25 @@ class FusionConfig(FlatTransformerConfig):  # type: ignore[misc, valid-type]
     src_lm_cache_half: bool = field(
         default=False, metadata={"help": "store them in half precision: half the size, an error below 0.05%"}
     )
+    store_lm_once: bool = field(
+        default=False,
+        metadata={"help": "elmo: keep the frozen LM in one file beside the checkpoints instead of in each of them"},
+    )
     cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
     src_lm_config: Optional[str] = _help("written by lmfusion into checkpoints; do not set")
     tgt_lm_config: Optional[str] = _help("written by lmfusion into checkpoints; do not set")
+
+
+def frozen_lms(cfg: Mapping[str, Any]) -> list[str]:
+    """Prefixes of the weights that ``--store-lm-once`` keeps in files of their own: those of frozen language models.
+
+    Args:
+        cfg: a model's configuration, as plain values.
+    """
+    if not cfg.get("store_lm_once"):
+        return []
+    parts = {"src": "encoder", "tgt": "decoder"}
+    return [f"{parts[side]}.embed_tokens.representation.lm." for side in SIDES if cfg.get(f"{side}_fusion") == ELMO]
 
 
 def has_positions(cfg: Any, side: str) -> bool:

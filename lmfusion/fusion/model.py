@@ -20,6 +20,7 @@ from omegaconf import OmegaConf, open_dict
 from torch import nn
 
 from lmfusion.errors import UserError
+from lmfusion.fallback import whole_checkpoint
 from lmfusion.fusion.build import build_representation, reading_of
 from lmfusion.fusion.cache_plan import announce
 from lmfusion.fusion.combinations import check_combination, check_shared
@@ -197,4 +198,4 @@ def _checkpoint_to_resume(cfg: Any) -> Path | None:
         return None
     restore = Path(options.restore_file)
     path = restore if restore.is_absolute() else Path(options.save_dir) / restore
-    return path if path.exists() else None
+    return whole_checkpoint(path) if path.is_file() else None

@@ -11,14 +11,17 @@ import re
 import struct
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from fairseq.data import Dictionary
 
 from lmfusion.errors import UserError
+from lmfusion.lm import frozen_file
 from lmfusion.lm.base import TransformerLM, dictionary_of
 from lmfusion.lm.causal import CausalLM
+from lmfusion.lm.checkpoint_contents import check_contents, check_sizes
+from lmfusion.lm.checkpoint_files import damage, is_zip
 from lmfusion.lm.cloze import ClozeLM
 from lmfusion.lm.config import CausalLMConfig, ClozeLMConfig, LMConfig, plain_config
 from lmfusion.lm.interface import PretrainedLM
@@ -40,29 +43,59 @@ _SYMBOLS = _PREFIX + "symbol_table.codes"
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read a checkpoint file safely.
+    """Read a checkpoint file safely, with a frozen language model that it keeps in a file of its own.
 
     Raises:
-        UserError: if there is no such file, or it is truncated, not a checkpoint, or holds
+        UserError: if there is no such file, or it is truncated, damaged, not a checkpoint, or holds
             anything but weights and plain values.
     """
     path = Path(path)
+    return frozen_file.put_back(read_file(path), path, read=read_file)
+
+
+def check_checkpoint(path: str | Path) -> None:
+    """Refuse what :func:`read_checkpoint` refuses, without reading all weights into memory.
+
+    Raises:
+        UserError: as there.
+    """
+    path = Path(path)
+    frozen_file.put_back(read_file(path, mmap=True), path, read=lambda file: read_file(file, mmap=True))
+
+
+def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
+    """Read one file safely, and nothing that it refers to.
+
+    Args:
+        path: of the file.
+        mmap: leave weights on the disk until they are looked at, where the format allows it.
+
+    Raises:
+        UserError: as of :func:`read_checkpoint`.
+    """
     if not path.is_file():
         what = "is a folder, not a checkpoint file" if path.is_dir() else "does not exist"
         raise UserError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        if (found := damage(path)) is not None:
+            raise UserError(_damaged(path, found))
+        mmap = mmap and is_zip(path)  # the old format cannot be mapped
+        state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as error:
         raise UserError(_refusal(path, error)) from error
+    except UserError:
+        raise
     except _DAMAGE as error:
-        raise UserError(
-            f"{path} cannot be read as a checkpoint: it is truncated or damaged "
-            f"({_first_line(error)}). Copy or train it again; "
-            f"an earlier checkpoint of the same folder may be whole."
-        ) from error
-    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise UserError(f"{path} is not a fairseq checkpoint: it has no model weights in it.")
-    return state
+        raise UserError(_damaged(path, _first_line(error))) from error
+    check_contents(path, state)
+    return cast(dict[str, Any], state)
+
+
+def _damaged(path: Path, reason: str) -> str:
+    return (
+        f"{path} cannot be read as a checkpoint: it is truncated or damaged ({reason}). Copy or train it again; an "
+        f"earlier checkpoint of the same folder may be whole."
+    )
 
 
 def _first_line(error: BaseException) -> str:
@@ -162,6 +195,7 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     description = {**model, "family": _family(path, model)}
     if description["family"] == "bi_transformer_lm":
         description["targets"] = _targets(state)
+    check_sizes(path, state)
     weights: dict[str, torch.Tensor] = state["model"]
     if _SYMBOLS not in weights:
         raise UserError(f"{path} has no dictionary in it ({_SYMBOLS} is missing): export it again.")

@@ -13,17 +13,21 @@ ROOT = Path(__file__).resolve().parents[2]
 # From the ground up. A module belongs to the longest prefix that fits and may import from its own line and below.
 LAYERS = [
     ["lmfusion.errors"],
-    ["lmfusion.compat", "lmfusion.distributed", "lmfusion.hydra_configs", "lmfusion.learning_rates"],
+    ["lmfusion.atomic_files", "lmfusion.early_stop"],
+    ["lmfusion.compat", "lmfusion.hydra_configs", "lmfusion.learning_rates"],
+    ["lmfusion.distributed", "lmfusion.failures", "lmfusion.half_precision"],
     ["lmfusion.precision", "lmfusion.tokenizer"],
     ["lmfusion.lm.interface", "lmfusion.lm.layout"],
     ["lmfusion.lm"],
     ["lmfusion.lm.cloze", "lmfusion.lm.causal"],
     ["lmfusion.lm.loading", "lmfusion.shallow_fusion"],
-    ["lmfusion.fusion"],
+    ["lmfusion.fallback"],
+    ["lmfusion.resuming", "lmfusion.fusion"],
     ["lmfusion.fusion.build"],
     ["lmfusion.fusion.model"],
     ["lmfusion.fusion.architectures"],
     ["lmfusion.checkpoints", "lmfusion.hub", "lmfusion.inspection", "lmfusion.scoring", "lmfusion.convert"],
+    ["lmfusion.saving"],
     ["lmfusion"],  # the public API
     ["lmfusion.report"],
     ["lmfusion.commands"],

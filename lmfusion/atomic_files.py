@@ -1,0 +1,92 @@
+"""Files that are whole at every moment: written under another name, flushed to the disk, renamed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from lmfusion.errors import UserError
+
+UNFINISHED = ".unfinished"
+"""Ending of a file that is being written. One that lies about was left by a process that was killed."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class CannotWriteError(UserError):
+    """A file that could not be written; nothing of it is left, and what was there before is as it was."""
+
+    def __init__(self, path: Path, cause: OSError) -> None:
+        self.errno = cause.errno
+        mend = "check that its folder exists and that you may write there"
+        if cause.errno in _FULL:
+            mend = f"make room on its disk, which has {_free(path)} free"
+        super().__init__(f"{path} could not be written ({cause.strerror or cause}): {mend}. Nothing was changed.")
+
+
+def _free(path: Path) -> str:
+    try:
+        return f"{shutil.disk_usage(path.parent).free / 1e9:.2f} GB"
+    except OSError:
+        return "an unknown amount"
+
+
+class _Stream:
+    """A file that remembers why it could not be written: what writes to it (torch.save) may raise something else."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        try:
+            return self._file.write(data)
+        except OSError as error:
+            self.error = error
+            raise
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Any]:
+    """A stream for a file's new content; after the block the file is whole and on the disk, or as it was.
+
+    Raises:
+        CannotWriteError: if there is no folder for it, no right to write, or no space left.
+    """
+    path = Path(path)
+    unfinished = path.with_name(path.name + UNFINISHED)
+    stream: _Stream | None = None
+    try:
+        with unfinished.open("wb") as file:
+            stream = _Stream(file)
+            yield stream
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+        _flush_folder(path.parent)
+    except BaseException as error:
+        unfinished.unlink(missing_ok=True)
+        cause = stream.error if stream is not None and stream.error is not None else error
+        if isinstance(cause, OSError):
+            raise CannotWriteError(path, cause) from error
+        raise
+
+
+def _flush_folder(folder: Path) -> None:
+    """Put the new name on the disk as well, where the file system lets one."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # network file systems know no such thing
+            raise
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,63 @@
+"""A damaged last checkpoint is replaced by the one before, loudly."""
+
+from __future__ import annotations
+
+import logging
+from functools import lru_cache
+from pathlib import Path
+
+from lmfusion.errors import UserError
+from lmfusion.lm.checkpoint_files import updates_in
+from lmfusion.lm.loading import check_checkpoint
+
+logger = logging.getLogger(__name__)
+
+LAST = "checkpoint_last.pt"
+
+
+def whole_checkpoint(path: Path) -> Path:
+    """The checkpoint to go on from: ``path``, or if it is damaged, the newest whole one beside it.
+
+    Args:
+        path: an existing checkpoint.
+
+    Raises:
+        UserError: if it is not ``checkpoint_last.pt`` and damaged, or there is no whole one.
+    """
+    about = path.stat()
+    return _whole(path, about.st_size, about.st_mtime_ns, about.st_ino)
+
+
+@lru_cache(maxsize=8)
+def _whole(path: Path, *_: int) -> Path:
+    try:
+        check_checkpoint(path)
+    except UserError as error:
+        if path.name != LAST:
+            raise
+        return _another(path, str(error))
+    return path
+
+
+def _another(damaged: Path, reason: str) -> Path:
+    others = [file for file in damaged.parent.glob("checkpoint*.pt") if file.name != damaged.name]
+    by_age = sorted(others, key=lambda file: (updates_in(file) or 0, file.stat().st_mtime), reverse=True)
+    for other in by_age:
+        try:
+            check_checkpoint(other)
+        except UserError as error:
+            logger.warning(f"not usable either: {error}")
+            continue
+        logger.warning(f"DAMAGED CHECKPOINT: {reason} Training goes on from {other} instead, {_loss(damaged, other)}.")
+        return other
+    raise UserError(
+        f"{reason} None of the {len(others)} other checkpoints there is whole. Copy one from elsewhere, or begin anew "
+        f"in another --save-dir."
+    )
+
+
+def _loss(damaged: Path, other: Path) -> str:
+    done, left = updates_in(damaged), updates_in(other)
+    if done is None or left is None:
+        return f"of update {left}; what was trained after it is trained again"
+    return f"of update {left:,}; {max(done - left, 0):,} updates are lost and trained again"

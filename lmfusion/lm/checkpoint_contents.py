@@ -1,0 +1,75 @@
+"""Whether what a checkpoint holds is what fairseq's checkpoints hold, so that no later step trips over it."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from lmfusion.errors import UserError
+
+# Sizes in a model's configuration from which memory is taken before any weight is looked at.
+_LAYERS = re.compile(r".*_layers$")
+_SIZES = re.compile(r".*(_dim|_heads|_positions|tokens_per_sample)$")
+_LARGEST = 10_000_000
+
+
+def check_contents(path: Path, state: Any) -> None:
+    """Refuse what is no checkpoint.
+
+    Args:
+        path: for messages.
+        state: what was read.
+
+    Raises:
+        UserError: naming what is not as it should be.
+    """
+    if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
+        raise UserError(f"{path} is not a fairseq checkpoint: it has no model weights in it.")
+    odd = sorted(str(name) for name, value in state["model"].items() if not _is_weight(name, value))
+    if odd:
+        raise UserError(f"{path}: these are among its weights and are none: {', '.join(odd[:20])}.")
+    for name, kinds in (("cfg", (dict,)), ("extra_state", (dict,)), ("optimizer_history", (list,))):
+        _check_kind(path, name, state.get(name), kinds)
+    for entry in state.get("optimizer_history") or []:
+        _check_kind(path, "optimizer_history[…]", entry, (dict,))
+        _check_kind(path, "num_updates", entry.get("num_updates"), (int,))
+    for name, section in (state.get("cfg") or {}).items():
+        _check_kind(path, f"cfg.{name}", section, (dict, Namespace) if name in ("model", "task") else (object,))
+
+
+def _is_weight(name: Any, value: Any) -> bool:
+    return isinstance(name, str) and isinstance(value, Tensor)
+
+
+def _check_kind(path: Path, name: str, value: Any, kinds: tuple[type, ...]) -> None:
+    if value is not None and not isinstance(value, kinds):
+        raise UserError(
+            f"{path} is damaged or not a fairseq checkpoint: its {name} is a {type(value).__name__}, not a "
+            f"{kinds[0].__name__}."
+        )
+
+
+def check_sizes(path: Path, state: dict[str, Any]) -> None:
+    """Refuse a model of sizes that its weights cannot have, before anything of such a size is made.
+
+    Args:
+        path: for messages.
+        state: the checkpoint, complete. Every layer of a model has some weights of its own.
+
+    Raises:
+        UserError: naming the size.
+    """
+    model = (state.get("cfg") or {}).get("model") or {}
+    model, tensors = vars(model) if isinstance(model, Namespace) else model, len(state["model"])
+    for name, value in model.items():
+        if not isinstance(name, str) or not isinstance(value, int):
+            continue
+        is_layers = _LAYERS.match(name) is not None
+        if (is_layers and value > tensors) or (_SIZES.match(name) and not -1 <= value <= _LARGEST):
+            raise UserError(
+                f"{path} is damaged or not what it says: {name} is {value:,}, and it has {tensors:,} tensors."
+            )

@@ -1,0 +1,81 @@
+"""What can be said of a checkpoint file without unpickling it: whether it is whole, and of which update it is.
+
+torch writes a check sum of every tensor into its files and does not look at it when reading: a bit that was flipped on
+a disk would be a silently wrong weight.
+"""
+
+from __future__ import annotations
+
+import os
+import pickletools
+import zipfile
+from functools import lru_cache
+from pathlib import Path
+
+_ZIP_START = b"PK\x03\x04"
+_PICKLE_START = b"\x80\x02"
+_KEY, _INTEGERS = "num_updates", ("BININT", "BININT1", "BININT2")
+_HEAD = 1 << 26
+"""The pickle stands at a file's beginning; this is more than that of any model."""
+
+
+def damage(path: Path) -> str | None:
+    """What is wrong with a file that torch wrote, by its check sums; None if nothing is.
+
+    Files of torch's old format, which the paper's released code wrote, have none.
+
+    Raises:
+        OSError: if it cannot be read.
+    """
+    about = os.stat(path)
+    return _damage(str(path), about.st_size, about.st_mtime_ns, about.st_ino)
+
+
+def is_zip(path: Path) -> bool:
+    """Whether a file begins as torch's format of today does."""
+    with path.open("rb") as stream:
+        return stream.read(len(_ZIP_START)) == _ZIP_START
+
+
+@lru_cache(maxsize=64)
+def _damage(path: str, size: int, *_: int) -> str | None:
+    """Once per content: a run that resumes reads its checkpoint several times."""
+    if not is_zip(Path(path)):
+        return None
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _first_damaged(archive, size)
+    except (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, RuntimeError, LookupError) as error:
+        return str(error).strip() or type(error).__name__
+
+
+def _first_damaged(archive: zipfile.ZipFile, size: int) -> str | None:
+    entries = archive.infolist()
+    # Neither is ever written by torch; unpacking such a file could take forever.
+    if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
+        return "its entries are compressed"
+    if sum(entry.file_size for entry in entries) > size:
+        return "its entries overlap"
+    name = archive.testzip()
+    return f"the check sum of {name} does not match" if name else None
+
+
+def updates_in(path: Path) -> int | None:
+    """The number of updates a checkpoint says it was written after, also one that is cut or damaged; None if unknown.
+
+    Its pickle is read as a list of words; nothing of it is run.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(_HEAD)
+    found, place, is_next = None, None, False  # place: in the pickle's memory, of a key that is used again
+    try:
+        for code, value, _ in pickletools.genops(head[max(head.find(_PICKLE_START), 0) :]):
+            if code.name in ("BINPUT", "LONG_BINPUT"):
+                place = value if is_next else place
+                continue
+            if is_next and code.name in _INTEGERS:
+                found = value  # the last counts: the optimizer's history has an entry of every time a run went on
+            is_next = value == _KEY or (code.name in ("BINGET", "LONG_BINGET") and value == place)
+    except (ValueError, UnicodeDecodeError):
+        return found  # as far as it can be read
+    return found
