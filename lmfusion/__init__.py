@@ -11,7 +11,16 @@ from lmfusion.compat import prepare_fairseq
 
 prepare_fairseq()  # before anything else of fairseq's is imported
 
-from lmfusion import distributed, hydra_configs, learning_rates, resuming, saving, shallow_fusion  # noqa: E402
+from lmfusion import (  # noqa: E402  # noqa: E402,I001
+    distributed,
+    failures,
+    half_precision,
+    hydra_configs,
+    learning_rates,
+    resuming,
+    saving,
+    shallow_fusion,
+)
 
 learning_rates.install()
 hydra_configs.install()
