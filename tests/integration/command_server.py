@@ -1,7 +1,8 @@
 """Runs fairseq's and lmfusion's real commands, each in a process of its own, without importing fairseq for each anew.
 
 Reads one JSON list of words a line (the command line) from its input, runs it in a fork of this process and answers
-with its exit status and output. It takes the same entry points as the installed commands. Nothing here computes
+with its exit status and output. As in a shell, words may begin with settings of the environment: NAME=value.
+It takes the same entry points as the installed commands. Nothing here computes
 before the fork, so that no thread of PyTorch's is lost by it.
 """
 
@@ -12,6 +13,7 @@ import json
 import os
 import sys
 import tempfile
+from itertools import takewhile
 
 MODULES = {
     "fairseq-train": "fairseq_cli.train",
@@ -26,6 +28,9 @@ MODULES = {
 
 def run_here(words: list[str]) -> int:
     """Be the command `words`: this process's exit status."""
+    settings = list(takewhile(lambda word: "=" in word, words))
+    os.environ.update(word.split("=", 1) for word in settings)
+    words = words[len(settings) :]
     sys.argv = list(words)
     try:
         if words[0] == "lmfusion":

@@ -65,28 +65,61 @@ def prepared(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return out
 
 
+class CommandServer:
+    """One process of command_server.py; commands given to several of them run side by side."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("command_server.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            text=True,
+        )
+
+    def start(self, *words: object) -> None:
+        """Start a command line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([str(word) for word in words]) + "\n")
+        self.process.stdin.flush()
+
+    def wait(self) -> Done:
+        """Wait until it ends."""
+        assert self.process.stdout is not None
+        return Done(**json.loads(self.process.stdout.readline()))
+
+    def close(self) -> None:
+        """End the server."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
 @pytest.fixture(scope="session")
-def run_command() -> Iterator[Run]:
+def start_server() -> Iterator[Callable[[], CommandServer]]:
+    """Starts a command server, which lives as long as the session."""
+    servers: list[CommandServer] = []
+
+    def start() -> CommandServer:
+        servers.append(CommandServer())
+        return servers[-1]
+
+    yield start
+    for server in servers:
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def run_command(start_server: Callable[[], CommandServer]) -> Run:
     """Runs a command line given as words; see command_server.py."""
-    server = subprocess.Popen(
-        [sys.executable, str(Path(__file__).with_name("command_server.py"))],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        text=True,
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
+    server = start_server()
 
     def run(*words: object) -> Done:
-        server.stdin.write(json.dumps([str(word) for word in words]) + "\n")
-        server.stdin.flush()
-        return Done(**json.loads(server.stdout.readline()))
+        server.start(*words)
+        return server.wait()
 
-    yield run
-    server.stdin.close()
-    server.wait()
+    return run
 
 
 USER = ("--user-dir", lmfusion.USER_DIR, "--cpu")
