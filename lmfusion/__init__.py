@@ -11,7 +11,7 @@ from lmfusion.compat import prepare_fairseq
 
 prepare_fairseq()  # before anything else of fairseq's is imported
 
-from lmfusion import (  # noqa: E402  # noqa: E402,I001
+from lmfusion import (  # noqa: E402
     distributed,
     failures,
     half_precision,
