@@ -1,0 +1,94 @@
+"""Which of several processes this one is, where fairseq would not know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from fairseq.dataclass.configs import FairseqConfig
+from omegaconf import OmegaConf
+
+from lmfusion.distributed import check_joined, join_launched, launched_processes
+from lmfusion.errors import UserError
+
+TORCHRUN = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500", "WORLD_SIZE": "6", "RANK": "4", "LOCAL_RANK": "1"}
+SRUN = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}
+
+
+def config(**settings: Any) -> Any:
+    """fairseq's configuration with these of its settings for several processes."""
+    cfg = OmegaConf.structured(FairseqConfig())
+    cfg.common.cpu = True
+    cfg.distributed_training.distributed_world_size = 1
+    for name, value in settings.items():
+        cfg.distributed_training[name] = value
+    return cfg
+
+
+@pytest.mark.parametrize(
+    ("environment", "processes"),
+    [(TORCHRUN, 6), (SRUN, 4), ({}, 1), ({"WORLD_SIZE": "6"}, 1), ({"SLURM_STEP_NUM_TASKS": "4"}, 1)],
+)
+def test_launched_processes_are_counted(environment: dict[str, str], processes: int) -> None:
+    assert launched_processes(environment) == processes
+
+
+def test_a_process_of_torchruns_takes_its_place_on_a_cpu() -> None:
+    cfg = config()
+    join_launched(cfg, TORCHRUN)
+    settings = cfg.distributed_training
+    assert settings.distributed_init_method == "env://"
+    assert (settings.distributed_world_size, settings.distributed_rank) == (6, 4)
+    assert settings.distributed_no_spawn
+    assert settings.distributed_backend == "gloo"  # NCCL is for GPUs
+    check_joined(cfg, TORCHRUN)
+
+
+def test_on_gpus_it_takes_the_one_of_its_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rank 4 of six on two nodes with two GPUs and four processes each would be GPU 4 of a node that has two."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    cfg = config()
+    cfg.common.cpu = False
+    join_launched(cfg, TORCHRUN)
+    assert cfg.distributed_training.device_id == 1
+    assert cfg.distributed_training.distributed_backend == "nccl"
+
+
+def test_one_gpu_a_node_is_no_reason_to_train_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fairseq takes the number of its own GPUs, one, for the number of processes."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    cfg = config()
+    cfg.common.cpu = False
+    join_launched(cfg, {**TORCHRUN, "LOCAL_RANK": "0"})
+    assert cfg.distributed_training.distributed_world_size == 6
+    assert cfg.distributed_training.device_id == 0
+
+
+def test_what_the_command_line_says_stays() -> None:
+    cfg = config(distributed_init_method="tcp://a:1", distributed_world_size=3, distributed_rank=2)
+    join_launched(cfg, TORCHRUN)
+    settings = cfg.distributed_training
+    assert (settings.distributed_init_method, settings.distributed_world_size) == ("tcp://a:1", 3)
+    assert settings.distributed_no_spawn  # fairseq would start no process, and end with success
+
+
+@pytest.mark.parametrize("environment", [{}, {**TORCHRUN, "WORLD_SIZE": "1", "RANK": "0"}])
+def test_a_single_process_is_left_alone(environment: dict[str, str]) -> None:
+    cfg, before = config(), config()
+    join_launched(cfg, environment)
+    check_joined(cfg, environment)
+    assert cfg == before
+
+
+def test_more_processes_than_anything_starts_are_refused() -> None:
+    with pytest.raises(UserError, match=r"--distributed-world-size 4 needs 4 processes.* 0 GPUs.*torchrun"):
+        join_launched(config(distributed_world_size=4), {})
+
+
+@pytest.mark.parametrize(("environment", "started"), [(TORCHRUN, 6), (SRUN, 4)])
+def test_processes_that_do_not_know_of_each_other_are_refused(environment: dict[str, str], started: int) -> None:
+    cfg = config()
+    cfg.checkpoint.save_dir = "runs/one"
+    with pytest.raises(UserError, match=f"{started} processes were started.* of its own into runs/one"):
+        check_joined(cfg, environment)
