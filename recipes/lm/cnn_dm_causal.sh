@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# English causal LM for CNN-DailyMail, on newscrawl and the training stories, with a BPE of its own (TGT-ELMO, TGT-FT).
+#
+# Needs:   bash data-prep/cnn_dm.sh --out data
+# Launch:  bash recipes/lm/cnn_dm_causal.sh                       (the paper's Nesterov, fp16; made for 32 GPUs)
+#          bash recipes/lm/cnn_dm_causal.sh --optimizer adam      (one to eight GPUs, bf16; not the paper's)
+#          sbatch --nodes 4 recipes/slurm.sbatch recipes/lm/cnn_dm_causal.sh
+# Takes:   four days on 32 V100, says the paper; with n GPUs of that kind 32/n times as long. 4 GB of disk for
+#          checkpoints, and some 5 GB of memory for each GPU's process to index 200M sentences.
+# Expect:  cnn_dm_causal: update 4,000, validation perplexity …   and so on every 4,000 updates, then
+#          cnn_dm_causal: 984,000 updates, … tokens/s, best validation perplexity …
+# Paper:   no figures of this model are published.
+set -euo pipefail
+: "${LM_MAX_SENTENCE:=1024}" # articles are longer than sentences
+. "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
+
+pretrain cnn_dm en "${CAUSAL[@]}"
