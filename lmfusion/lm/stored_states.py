@@ -2,7 +2,8 @@
 
 A store is a folder of parts. Every process writes a part of its own and reads all: ``NAME.states`` holds the states of
 one sentence behind the other (L x T x C' each), ``NAME.index`` a record for every sentence that is complete in it. A
-record is written after its states, so a process killed between the two loses a sentence and damages nothing.
+record is written after its states, so a process killed between the two loses a sentence and damages nothing; and it
+has their check sum, so that a bit flipped on the disk is noticed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import hashlib
 import json
 import os
 import secrets
+import zlib
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,9 @@ from torch import Tensor
 from lmfusion.errors import UserError
 from lmfusion.lm.interface import PretrainedLM
 
-_RECORD = np.dtype([("key", "S32"), ("start", "<i8"), ("tokens", "<i8")])
+_RECORD = np.dtype([("key", "S32"), ("start", "<i8"), ("tokens", "<i8"), ("sum", "<u4")])
+_FORMAT = 2  # of parts; other formats lie in other folders
+_TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
 _STATES, _INDEX, _ABOUT = ".states", ".index", "about.json"
 
 
@@ -36,13 +40,20 @@ class _Part:
     records_read: int = 0
     descriptor: int | None = None
 
-    def read_into(self, start: int, buffer: Tensor) -> None:
+    def read_into(self, start: int, buffer: Tensor, check_sum: int) -> None:
         """Fill a tensor with the bytes from ``start`` on."""
         if self.descriptor is None:
             self.descriptor = os.open(self.states, os.O_RDONLY)
         view = buffer.view(torch.uint8).flatten().numpy().data
-        if os.preadv(self.descriptor, [view], start) != len(view):
-            raise UserError(f"{self.states} is shorter than its index says: delete the folder {self.states.parent}.")
+        if os.preadv(self.descriptor, [view], start) != len(view) or zlib.crc32(view) != check_sum:
+            raise UserError(
+                f"{self.states} is damaged or shorter than its index says: delete the folder {self.states.parent}, "
+                f"whose content will be computed again."
+            )
+
+    def size(self) -> int:
+        """Bytes of states there are."""
+        return self.states.stat().st_size if self.states.exists() else 0
 
 
 @dataclass(frozen=True)
@@ -69,12 +80,11 @@ class StateStore:
         self.folder = folder
         try:
             about = _About(**json.loads((folder / _ABOUT).read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
+            self.dtype, self.computed = _TYPES[about.stored], _TYPES[about.computed]
+            self.shape = (int(about.states), int(about.channels))
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise UserError(f"{folder / _ABOUT} is damaged: delete the folder {folder}.") from error
-        self.shape = (about.states, about.channels)
-        self.dtype: torch.dtype = getattr(torch, about.stored)
-        self.computed: torch.dtype = getattr(torch, about.computed)
-        self._places: dict[bytes, tuple[_Part, int, int]] = {}
+        self._places: dict[bytes, tuple[_Part, int, int, int]] = {}
         self._parts: dict[str, _Part] = {}
         self._own: tuple[Any, Any] | None = None
         self.refresh()
@@ -108,19 +118,19 @@ class StateStore:
                 continue
             records = np.fromfile(index, _RECORD, offset=part.records_read * _RECORD.itemsize)
             part.records_read += len(records)
-            whole = part.states.stat().st_size
-            for key, start, tokens in records.tolist():
-                if start + self._bytes(tokens) <= whole:
-                    self._places[key] = (part, start, tokens)
+            whole = part.size()
+            for key, start, tokens, check_sum in records.tolist():
+                if start >= 0 and tokens > 0 and start + self._bytes(tokens) <= whole:
+                    self._places[key] = (part, start, tokens, check_sum)
 
     def _bytes(self, tokens: int) -> int:
         return tokens * self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     def read(self, key: bytes) -> Tensor:
         """One sentence's states, L x T x C'."""
-        part, start, tokens = self._places[key]
+        part, start, tokens, check_sum = self._places[key]
         states = torch.empty(self.shape[0], tokens, self.shape[1], dtype=self.dtype)
-        part.read_into(start, states)
+        part.read_into(start, states, check_sum)
         return states
 
     def write(self, rows: dict[bytes, Tensor]) -> None:
@@ -150,7 +160,7 @@ class StateStore:
         for number, (key, row) in enumerate(rows.items()):
             data = row.contiguous().view(torch.uint8).flatten().numpy().data
             _write_all(states, data)
-            records[number] = (key, start, row.size(1))
+            records[number] = (key, start, row.size(1), zlib.crc32(data))
             start += len(data)
         _write_all(index, memoryview(records.tobytes()))
         self.refresh()
@@ -199,7 +209,7 @@ class StoredStates:
 
     def _folder(self) -> Path:
         """Whatever changes the numbers is in its name."""
-        settings = [self.fingerprint, self.lm.config, _precision(self.lm)]
+        settings = [_FORMAT, self.fingerprint, self.lm.config, _precision(self.lm)]
         name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
         return self.folder / (f"{name}-half" if self.half else name)
 
