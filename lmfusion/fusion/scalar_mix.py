@@ -42,12 +42,13 @@ class ScalarMix(nn.Module):
                 f"{len(states)} states were given to a mix of {self.weights.numel()}"
             )
         shares = F.dropout(self.shares(), self.dropout, self.training)
-        mixed = sum(share * self._normalize(state) for share, state in zip(shares, states))
+        # Fifteen roundings to half precision would add up to more than a hundredth: the sum is taken in float32.
+        mixed = sum((share * self._normalize(state)).float() for share, state in zip(shares, states))
         assert isinstance(mixed, Tensor)
         if self.layer_norm.weight is not None:
             # The states share scale and shift, so these come out of the sum.
             mixed = self.layer_norm.weight * mixed + self.layer_norm.bias * shares.sum()
-        return self.gamma * mixed
+        return (self.gamma * mixed).to(self.gamma.dtype)
 
     def shares(self) -> Tensor:
         """softmax(lambda): L shares that sum to 1."""

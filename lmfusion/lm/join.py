@@ -79,34 +79,38 @@ class AttentionJoin(nn.Module):
         """
         # Zeroed padding makes b[i+1] a zero vector at the last word, whatever the batch.
         padding = layout.padding.unsqueeze(-1)
-        fwd = self.fwd_layer_norm(fwd).masked_fill(padding, 0.0)
-        bwd = self.bwd_layer_norm(bwd).masked_fill(padding, 0.0)
-        before, after = shift_right(fwd), shift_left(bwd)
+        fwd_norm = _layer_norm(self.fwd_layer_norm, fwd).masked_fill(padding, 0.0)
+        bwd_norm = _layer_norm(self.bwd_layer_norm, bwd).masked_fill(padding, 0.0)
+        before, after = shift_right(fwd_norm), shift_left(bwd_norm)
         query = torch.cat([before, after], -1) if self.concat_query else before + after
-        x = self._attend(query, torch.cat([fwd, bwd], 1), layout, include_self)
+        x = self._attend(query, torch.cat([fwd_norm, bwd_norm], 1), layout, include_self).to(fwd.dtype)
         return self.ffn(F.dropout(x, self.dropout, self.training))
 
     def _attend(self, query: Tensor, both: Tensor, layout: RowLayout, include_self: bool) -> Tensor:
-        batch, time, _ = query.shape
         visible = _visible(layout.padding, include_self)  # B x T x 2T
         # A word alone in its row sees nothing. A row without any key is NaN in some kernels: let
         # it see everything and take the result away again.
         blind = ~visible.any(-1, keepdim=True)  # B x T x 1
-        q = self.q_proj(query).view(batch, time, self.num_heads, -1).transpose(1, 2)
-        kv = self.kv_proj(both).view(batch, 2 * time, 2, self.num_heads, -1)
-        k, v = kv.permute(2, 0, 3, 1, 4)
-        # Unscaled logits may leave the range of fp16: this one product is taken in fp32.
-        with torch.autocast(q.device.type, enabled=False):
+        k_weight, v_weight = self.kv_proj.weight.chunk(2)
+        k_bias, v_bias = self.kv_proj.bias.chunk(2)
+        v = F.linear(both.to(v_weight.dtype), v_weight, v_bias)
+        # Unscaled logits may leave the range of fp16, and a query or key rounded to half precision moves a logit of
+        # some hundreds by as much as lies between two words: all that makes logits is taken in fp32.
+        with torch.autocast(query.device.type, enabled=False):
+            q = F.linear(query, self.q_proj.weight.float(), self.q_proj.bias.float())
+            k = F.linear(both, k_weight.float(), k_bias.float())
             x = F.scaled_dot_product_attention(
-                q.float(),
-                k.float(),
-                v.float(),
+                *(self._split_heads(each) for each in (q, k, v.float())),
                 attn_mask=(visible | blind).unsqueeze(1),
                 dropout_p=self.attention_dropout if self.training else 0.0,
                 scale=1.0,
             )
-        x = x.to(query.dtype).transpose(1, 2).flatten(2)  # B x H x T x D -> B x T x C
+        x = x.to(v.dtype).transpose(1, 2).flatten(2)  # B x H x T x D -> B x T x C
         return self.out_proj(x.masked_fill(blind, 0.0))
+
+    def _split_heads(self, x: Tensor) -> Tensor:
+        """B x T x C -> B x H x T x D."""
+        return x.view(x.size(0), x.size(1), self.num_heads, -1).transpose(1, 2)
 
 
 class LinearJoin(nn.Module):
@@ -127,6 +131,13 @@ class LinearJoin(nn.Module):
         before = shift_right(fwd.masked_fill(padding, 0.0))
         after = shift_left(bwd.masked_fill(padding, 0.0))
         return self.proj(torch.cat([before, after], -1))
+
+
+def _layer_norm(layer_norm: nn.LayerNorm, x: Tensor) -> Tensor:
+    """The layer norm in float32, whatever precision its weights and states are in."""
+    with torch.autocast(x.device.type, enabled=False):
+        weight, bias = layer_norm.weight.float(), layer_norm.bias.float()
+        return F.layer_norm(x.float(), layer_norm.normalized_shape, weight, bias, layer_norm.eps)
 
 
 def _visible(padding: Tensor, include_self: bool) -> Tensor:
