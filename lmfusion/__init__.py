@@ -31,6 +31,7 @@ distributed.install()
 half_precision.install()
 failures.install()
 
+import lmfusion.criterions  # noqa: E402
 import lmfusion.fusion.architectures  # noqa: E402
 import lmfusion.lm.causal  # noqa: E402
 import lmfusion.lm.cloze  # noqa: E402

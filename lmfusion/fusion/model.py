@@ -28,6 +28,7 @@ from lmfusion.fusion.config import NONE, SIDES, FusionConfig, has_positions
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding
 from lmfusion.learning_rates import check_optimizer_settings, check_unused_parameters
+from lmfusion.lm.interface import Head
 from lmfusion.lm.loading import read_checkpoint
 from lmfusion.precision import training_autocast
 
@@ -39,6 +40,8 @@ class TransformerLMFusion(TransformerModelBase):
     A checkpoint is complete in itself: it holds the LMs' weights and, in its config, how to build
     them, so that their files are needed only when training starts.
     """
+
+    takes_head = True  # lmfusion/criterions.py
 
     def __init__(self, cfg: Any, encoder: nn.Module, decoder: nn.Module) -> None:
         super().__init__(cfg, encoder, decoder)
@@ -100,11 +103,11 @@ class TransformerLMFusion(TransformerModelBase):
         representation = build_representation(cfg, "tgt", tgt_dict, cfg.decoder.embed_dim)
         return LMFusionDecoder(decoder_cfg, tgt_dict, TargetEmbedding(representation))
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """As fairseq's transformer.
+    def forward(self, *args: Any, head: Head | None = None, **kwargs: Any) -> Any:
+        """As fairseq's transformer; what a ``head`` makes of features and output embeddings stands where logits do.
 
         Raises:
-            UserError: if an LM inside never got its weights.
+            UserError: if an LM inside never got its weights, or a head is given to an adaptive softmax.
         """
         if self.needs_weights:
             raise UserError(
@@ -112,8 +115,15 @@ class TransformerLMFusion(TransformerModelBase):
                 "(--src-lm-config/--tgt-lm-config) belongs to checkpoints. To start training, give "
                 "--src-lm/--tgt-lm instead."
             )
+        if head is not None and self.decoder.adaptive_softmax is not None:
+            raise UserError(
+                "--adaptive-softmax-cutoff makes no logits of all types: leave it or chunked_ in --criterion out."
+            )
         with training_autocast(self, self.cpu_bf16):
-            return super().forward(*args, **kwargs)
+            if head is None:
+                return super().forward(*args, **kwargs)
+            features, extra = super().forward(*args, **{**kwargs, "features_only": True})
+            return head(features, self.decoder.output_projection.weight), extra
 
     def load_state_dict(self, state_dict: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """As fairseq's; afterwards the LMs inside have their weights."""

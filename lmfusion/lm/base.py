@@ -11,7 +11,7 @@ from fairseq.models import FairseqLanguageModel
 from torch import Tensor, nn
 
 from lmfusion.errors import UserError
-from lmfusion.lm.interface import PretrainedLM
+from lmfusion.lm.interface import Head, PretrainedLM
 from lmfusion.lm.layers import Block, TokenEmbedding, Tower
 from lmfusion.lm.symbols import SymbolTable
 from lmfusion.precision import training_autocast
@@ -93,16 +93,17 @@ class TransformerLM(PretrainedLM):
         """Forget an output embedding of its own; a tied one is the input embedding."""
         self.output_weight = None
 
-    def output_layer(self, features: Tensor) -> Tensor:
-        """States before the softmax -> logits: ... x C -> ... x V."""
+    def output_layer(self, features: Tensor, head: Head = F.linear) -> Any:
+        """States before the softmax -> logits: ... x C -> ... x V; or what another head makes of them."""
         weight = self.embed.tokens.weight if self.output_weight is None else self.output_weight
-        return F.linear(features, weight)
+        return head(features, weight)
 
 
 class TrainableLM(FairseqLanguageModel):
     """fairseq's wrapping of a :class:`TransformerLM` that is being pretrained."""
 
     decoder: TransformerLM
+    takes_head = True  # lmfusion/criterions.py
 
     def forward(self, src_tokens: Tensor, **kwargs: Any) -> Any:
         """Logits; arguments as of the decoder."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+import torch.nn.functional as F
 from fairseq.data import Dictionary
 from fairseq.models import (
     FairseqIncrementalDecoder,
@@ -17,7 +18,7 @@ from lmfusion.errors import UserError
 from lmfusion.lm.attention import NO_BIAS_KV, CausalSelfAttention
 from lmfusion.lm.base import TrainableLM, TransformerLM
 from lmfusion.lm.config import CausalLMConfig, big_architecture, plain_config
-from lmfusion.lm.interface import IncrementalState
+from lmfusion.lm.interface import Head, IncrementalState
 from lmfusion.lm.layout import RowLayout
 
 
@@ -44,8 +45,9 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
         encoder_out: Any | None = None,
         incremental_state: IncrementalState | None = None,
         src_lengths: Tensor | None = None,
+        head: Head = F.linear,
         **_: Any,
-    ) -> tuple[Tensor, dict[str, Any]]:
+    ) -> tuple[Any, dict[str, Any]]:
         """Logits of the next token at every position: B x T x V (only new T with a cache).
 
         Args:
@@ -53,8 +55,9 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
             encoder_out: always None; fairseq's generator passes it.
             incremental_state: see :meth:`layer_states`.
             src_lengths: unused; fairseq passes it.
+            head: what makes logits, or something else, of states (B x T x C) and output embeddings.
         """
-        return self.output_layer(self.top_state(prev_output_tokens, incremental_state)), {}
+        return self.output_layer(self.top_state(prev_output_tokens, incremental_state), head), {}
 
     def layer_states(
         self, tokens: Tensor, incremental_state: IncrementalState | None = None

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from fairseq.data import Dictionary
 from fairseq.models import FairseqDecoder, register_model, register_model_architecture
 from torch import Tensor, nn
@@ -19,7 +20,7 @@ from lmfusion.errors import UserError
 from lmfusion.lm.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
 from lmfusion.lm.base import TrainableLM, TransformerLM
 from lmfusion.lm.config import ClozeLMConfig, big_architecture, plain_config
-from lmfusion.lm.interface import FORWARD, WIDE, IncrementalState
+from lmfusion.lm.interface import FORWARD, WIDE, Head, IncrementalState
 from lmfusion.lm.join import AttentionJoin, LinearJoin
 from lmfusion.lm.layout import RowLayout, shift_left, shift_right
 
@@ -114,13 +115,14 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         return joined
 
     def forward(
-        self, src_tokens: Tensor, src_lengths: Tensor | None = None, **_: Any
-    ) -> tuple[Tensor, dict[str, Any]]:
+        self, src_tokens: Tensor, src_lengths: Tensor | None = None, head: Head = F.linear, **_: Any
+    ) -> tuple[Any, dict[str, Any]]:
         """Logits of every target.
 
         Args:
             src_tokens: B x T, ``</s> w1 ... wn </s>`` with padding on either side.
             src_lengths: unused; fairseq passes it.
+            head: what makes logits, or something else, of states (B x T x C or B x K x T x C) and output embeddings.
 
         Returns:
             logits, B x T x V, or B x K x T x V where K > 1 targets are predicted (in the order
@@ -131,8 +133,8 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         tops = {"future": fwd[-1], "past": bwd[-1]}
         if "self" in self.targets:
             tops["self"] = self._joined(fwd[-1], bwd[-1], layout, include_self=False)
-        logits = [self.output_layer(layout.restore(tops[target])) for target in self.targets]
-        return (logits[0] if len(logits) == 1 else torch.stack(logits, dim=1)), {}
+        states = [layout.restore(tops[target]) for target in self.targets]
+        return self.output_layer(states[0] if len(states) == 1 else torch.stack(states, dim=1), head), {}
 
     def layer_states(
         self, tokens: Tensor, incremental_state: IncrementalState | None = None

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,9 @@ from torch import Tensor, nn
 from lmfusion.errors import UserError
 
 IncrementalState = dict[str, dict[str, Optional[Tensor]]]
+
+# What is done with states (... x C) and output embeddings (V x C): F.linear makes logits of them.
+Head = Callable[[Tensor, Tensor], Any]
 
 # What the top state of a cloze LM can be: the joining block's output with the token itself visible, as in pretraining
 # with the token hidden, or (of a pair of LMs, which has no joining block) the forward tower's.
