@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Any, Callable
 
+import fairseq.trainer
+from fairseq.nan_detector import NanDetector
 from fairseq.trainer import Trainer
 from torch import Tensor
 
@@ -101,6 +104,8 @@ def install() -> None:
     if getattr(Trainer, "last_sample", None) is not None:
         return
     Trainer.last_sample = {}
+    # Its backward hooks end in a StopIteration at an encoder's output, a dictionary of lists of tensors.
+    fairseq.trainer.NanDetector = partial(NanDetector, backward=False)
     _remember_batches()
     _wrap_steps()
 

@@ -1,0 +1,84 @@
+"""fairseq's own trainer on tiny models, in this process: what happens inside an update."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+import pytest
+import torch
+from fairseq import options, tasks
+from fairseq.data import Dictionary
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.trainer import Trainer
+from torch import Tensor
+
+COMMON = ("--cpu", "--max-tokens", 400, "--lr", 0.01)
+LM_TASK = ("--task", "language_modeling", "--sample-break-mode", "eos", "--tokens-per-sample", 30)
+LM_SIZE = ("--decoder-embed-dim", 16, "--decoder-ffn-embed-dim", 24, "--decoder-layers", 2)
+LM_SIZE += ("--decoder-attention-heads", 2, "--share-decoder-input-output-embed")
+KINDS: dict[str, tuple[object, ...]] = {
+    "cloze LM": (*LM_TASK, "--self-target", "--arch", "bi_transformer_lm", *LM_SIZE),
+    "causal LM": (*LM_TASK, "--arch", "uni_transformer_lm", *LM_SIZE),
+    "baseline": ("--arch", "lmfusion_tiny"),
+    "SRC-ELMO": ("--arch", "src_elmo_tiny", "--src-elmo-affine", "--src-lm", "CLOZE"),
+    "SRC-FT": ("--arch", "src_ft_tiny", "--src-lm", "CLOZE"),
+    "TGT-ELMO": ("--arch", "tgt_elmo_tiny", "--tgt-lm", "CAUSAL"),
+    "TGT-FT": ("--arch", "tgt_ft_tiny", "--tgt-lm", "CAUSAL"),
+}
+
+
+def lines(count: int, width: int) -> Tensor:
+    """Rows of words (4 to 23) that end in </s> (2)."""
+    rows = torch.randint(4, 24, (count, width), generator=torch.Generator().manual_seed(count))
+    rows[:, -1] = 2
+    return rows
+
+
+@pytest.fixture
+def data(tmp_path: Path, dictionary: Dictionary) -> Path:
+    """A folder with the dictionaries that fairseq's tasks read."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in ("dict.txt", "dict.en.txt", "dict.de.txt"):
+        dictionary.save(str(folder / name))
+    return folder
+
+
+@pytest.fixture
+def make_trainer(
+    data: Path, tmp_path: Path, make_cloze: Any, make_causal: Any, save_lm: Callable[..., Path]
+) -> Callable[..., Trainer]:
+    """fairseq-train's trainer: ``make_trainer("SRC-FT", "--optimizer", "adam")``."""
+
+    def make(kind: str, *flags: object) -> Trainer:
+        files = {"CLOZE": lambda: save_lm(make_cloze(), "cloze.pt"), "CAUSAL": lambda: save_lm(make_causal(), "lm.pt")}
+        words = [files[word]() if word in files else word for word in KINDS[kind]]  # type: ignore[index]
+        line = [data, "--save-dir", tmp_path / "run", *COMMON, *words, *flags]
+        (tmp_path / "run").mkdir(exist_ok=True)
+        if "--task" not in line:
+            line += ["--task", "translation", "-s", "en", "-t", "de"]
+        args = options.parse_args_and_arch(options.get_training_parser(), [str(word) for word in line])
+        cfg = convert_namespace_to_omegaconf(args)
+        task = tasks.setup_task(cfg.task)
+        model = task.build_model(cfg.model)
+        return Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
+
+    return make
+
+
+@pytest.fixture
+def make_batch() -> Callable[..., dict[str, Any]]:
+    """A batch as fairseq's data sets make it: ``make_batch("SRC-FT", sentences=4, width=9)``."""
+
+    def make(kind: str, sentences: int = 4, width: int = 9) -> dict[str, Any]:
+        source = lines(sentences, width)
+        inputs = {"src_tokens": source, "src_lengths": torch.full((sentences,), width)}
+        target = source if kind == "cloze LM" else source.roll(-1, 1)
+        if not kind.endswith("LM"):
+            target = lines(sentences, width + 1)
+            inputs["prev_output_tokens"] = target.roll(1, 1)
+        sizes = {"id": torch.arange(sentences), "nsentences": sentences, "ntokens": target.numel()}
+        return {**sizes, "net_input": inputs, "target": target}
+
+    return make
