@@ -100,7 +100,9 @@ class AttentionJoin(nn.Module):
             q = F.linear(query, self.q_proj.weight.float(), self.q_proj.bias.float())
             k = F.linear(both, k_weight.float(), k_bias.float())
             x = F.scaled_dot_product_attention(
-                *(self._split_heads(each) for each in (q, k, v.float())),
+                self._split_heads(q),
+                self._split_heads(k),
+                self._split_heads(v.float()),
                 attn_mask=(visible | blind).unsqueeze(1),
                 dropout_p=self.attention_dropout if self.training else 0.0,
                 scale=1.0,
