@@ -43,7 +43,7 @@ find_update_freq() {
     ours=$((step * UPDATE_FREQ))
     permille=$(((ours - batch) * 1000 / batch))
     if ((permille < -50 || permille > 50)); then
-        die "--gpus $GPUS: the paper's batch, $PAPER_GPUS GPUs × $(thousands "$PAPER_TOKENS") tokens, cannot be kept within 5%: $devices × $(thousands "$GPU_TOKENS") tokens × --update-freq $UPDATE_FREQ are $(thousands "$ours"). Give a number of GPUs that divides $PAPER_GPUS, or other tokens per GPU: GPU_TOKENS=$((batch / devices / UPDATE_FREQ))"
+        die "--gpus $GPUS: the paper's batch, $PAPER_GPUS GPUs × $(thousands "$PAPER_TOKENS") tokens, cannot be kept within 5%: $devices × $(thousands "$GPU_TOKENS") tokens × --update-freq $UPDATE_FREQ are $(thousands "$ours"). Give a number of GPUs that divides $PAPER_GPUS, or other tokens per GPU: GPU_TOKENS=$((batch / devices / ((batch + step - 1) / step)))"
     fi
     if ((ours != batch)); then
         note=" = $(thousands "$ours") tokens, rounded: $(awk -v o="$ours" -v b="$batch" 'BEGIN { printf "%+.1f%%", 100 * (o - b) / b }')"
