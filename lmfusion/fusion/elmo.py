@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lmfusion.dropout import dropout
 from lmfusion.fusion.reading import StateList
 from lmfusion.fusion.scalar_mix import ScalarMix
 from lmfusion.lm.interface import IncrementalState, PretrainedLM
@@ -63,7 +63,7 @@ class ElmoRepresentation(nn.Module):
         x = self.mix(states)
         if self.projection is not None:
             x = self.projection(x)
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
 
 def make_projection(input_dim: int, output_dim: int) -> nn.Linear | None:

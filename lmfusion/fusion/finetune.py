@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lmfusion.dropout import dropout
 from lmfusion.fusion.elmo import make_projection
 from lmfusion.learning_rates import LearningRate, set_learning_rate
 from lmfusion.lm.interface import IncrementalState, PretrainedLM
@@ -56,7 +56,7 @@ class FinetunedRepresentation(nn.Module):
             x = self.lm.top_state(tokens, incremental_state)
         if self.projection is not None:
             x = self.projection(x)
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
     def set_num_updates(self, num_updates: int) -> None:
         """fairseq says before every step how many updates there have been."""

@@ -19,6 +19,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from omegaconf import OmegaConf, open_dict
 from torch import nn
 
+from lmfusion.dropout import use_fast_dropout
 from lmfusion.errors import UserError
 from lmfusion.fallback import whole_checkpoint
 from lmfusion.fusion.build import build_representation, reading_of
@@ -73,6 +74,7 @@ class TransformerLMFusion(TransformerModelBase):
             setattr(nested, name, getattr(cfg, name))
         model = super().build_model(nested, task)
         assert isinstance(model, TransformerLMFusion)
+        use_fast_dropout(model)
         model.needs_weights = described
         if not described:
             _check_same_lms(cfg, nested)

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
+from lmfusion.dropout import dropout
 from lmfusion.lm.layers import FeedForward
 from lmfusion.lm.layout import RowLayout, shift_left, shift_right
 
@@ -84,7 +85,7 @@ class AttentionJoin(nn.Module):
         before, after = shift_right(fwd_norm), shift_left(bwd_norm)
         query = torch.cat([before, after], -1) if self.concat_query else before + after
         x = self._attend(query, torch.cat([fwd_norm, bwd_norm], 1), layout, include_self).to(fwd.dtype)
-        return self.ffn(F.dropout(x, self.dropout, self.training))
+        return self.ffn(dropout(x, self.dropout, self.training))
 
     def _attend(self, query: Tensor, both: Tensor, layout: RowLayout, include_self: bool) -> Tensor:
         visible = _visible(layout.padding, include_self)  # B x T x 2T

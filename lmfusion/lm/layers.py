@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from fairseq.modules import LayerNorm, SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
+from lmfusion.dropout import dropout
 from lmfusion.lm.attention import NO_BIAS_KV, CausalSelfAttention
 from lmfusion.lm.interface import IncrementalState
 
@@ -29,8 +30,8 @@ class FeedForward(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """B x T x C -> B x T x C."""
         hidden = F.relu(self.fc1(self.layer_norm(x)))
-        hidden = F.dropout(hidden, self.activation_dropout, self.training)
-        return x + F.dropout(self.fc2(hidden), self.dropout, self.training)
+        hidden = dropout(hidden, self.activation_dropout, self.training)
+        return x + dropout(self.fc2(hidden), self.dropout, self.training)
 
 
 class Block(nn.Module):
@@ -60,7 +61,7 @@ class Block(nn.Module):
     def forward(self, x: Tensor, incremental_state: IncrementalState | None = None) -> Tensor:
         """B x T x C -> B x T x C; left-aligned rows."""
         attended = self.self_attn(self.layer_norm(x), incremental_state)
-        return self.ffn(x + F.dropout(attended, self.dropout, self.training))
+        return self.ffn(x + dropout(attended, self.dropout, self.training))
 
 
 class Tower(nn.ModuleList):
@@ -142,7 +143,7 @@ class TokenEmbedding(nn.Module):
         x = self.scale * self.tokens(tokens)
         if self.has_positions:
             x = x + self._positions(offset, offset + tokens.size(1)).to(x.dtype)
-        return F.dropout(x, self.dropout, self.training)
+        return dropout(x, self.dropout, self.training)
 
     def _positions(self, start: int, end: int) -> Tensor:
         """Position embeddings of [start, end): T x C."""

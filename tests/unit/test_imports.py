@@ -16,7 +16,7 @@ LAYERS = [
     ["lmfusion.atomic_files", "lmfusion.early_stop"],
     ["lmfusion.compat", "lmfusion.hydra_configs", "lmfusion.learning_rates"],
     ["lmfusion.distributed", "lmfusion.failures", "lmfusion.half_precision"],
-    ["lmfusion.chunked_loss", "lmfusion.precision", "lmfusion.tokenizer"],
+    ["lmfusion.chunked_loss", "lmfusion.dropout", "lmfusion.precision", "lmfusion.tokenizer"],
     ["lmfusion.criterions"],
     ["lmfusion.lm.interface", "lmfusion.lm.layout"],
     ["lmfusion.lm"],
@@ -44,6 +44,7 @@ ONLY = {
         f"lmfusion.fusion.{name}": [
             *SEES_LMS_THROUGH,
             *("lmfusion.fusion.scalar_mix", "lmfusion.fusion.reading", "lmfusion.fusion.elmo"),
+            "lmfusion.dropout",
             "lmfusion.learning_rates",
         ]
         for name in STRATEGIES
