@@ -13,12 +13,12 @@ import argparse
 import sys
 from pathlib import Path
 
-import sacremoses
+import moses
 import textio
 
 FLAGS_FILE = Path(__file__).with_name("tokenizer.flags")
 
-_tokenizer: sacremoses.MosesTokenizer
+_tokenizer: moses.MosesTokenizer
 _options: dict[str, bool]
 
 
@@ -50,7 +50,7 @@ def moses_options(flags: list[str]) -> dict[str, bool]:
 def prepare_worker(lang: str, options: dict[str, bool]) -> None:
     """Make this process's tokenizer."""
     global _tokenizer, _options
-    _tokenizer = sacremoses.MosesTokenizer(lang)
+    _tokenizer = moses.MosesTokenizer(lang)
     _options = options
 
 

@@ -83,7 +83,8 @@ def newscrawl(lang: str) -> Iterator[StandIn]:
     """Eleven years; each repeats a sentence of itself and two of the year before."""
     for number, year in enumerate(YEARS):
         lines = embedded(f"mono.train.{lang}", number * LINES_A_YEAR, LINES_A_YEAR)
-        lines += [lines[3], "", lines[5] + "  "] + embedded(f"mono.train.{lang}", max(0, number - 1) * LINES_A_YEAR, 2)
+        before = embedded(f"mono.train.{lang}", max(0, number - 1) * LINES_A_YEAR, 2)
+        lines += [lines[3], "", lines[5] + "  ", *before]
         data = joined(lines) + b"caf\xe9 is not UTF-8\n" + joined(["word " * 300])
         yield StandIn(f"newscrawl.{year}.{lang}", newscrawl_file(lang, year), gzip.compress(data, mtime=0))
 
