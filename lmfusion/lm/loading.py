@@ -10,6 +10,8 @@ import pickle
 import re
 import struct
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,6 +27,7 @@ from lmfusion.lm.checkpoint_files import damage, is_zip
 from lmfusion.lm.cloze import ClozeLM
 from lmfusion.lm.config import CausalLMConfig, ClozeLMConfig, LMConfig, plain_config
 from lmfusion.lm.interface import PretrainedLM
+from lmfusion.lm.strict_loading import PREFIX, load_strictly
 from lmfusion.lm.symbols import decode_symbols
 
 logger = logging.getLogger(__name__)
@@ -38,8 +41,7 @@ _DAMAGE = (
     *(RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, AssertionError, TypeError),
     struct.error,
 )
-_PREFIX = "decoder."
-_SYMBOLS = _PREFIX + "symbol_table.codes"
+_SYMBOLS = PREFIX + "symbol_table.codes"
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -199,13 +201,25 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     weights: dict[str, torch.Tensor] = state["model"]
     if _SYMBOLS not in weights:
         raise UserError(f"{path} has no dictionary in it ({_SYMBOLS} is missing): export it again.")
-    dictionary = dictionary_of(decode_symbols(weights[_SYMBOLS]))
-    lm = build(description, dictionary, **overrides)
-    _load_strictly(lm, weights, path)
+    with _said_of(path):
+        dictionary = dictionary_of(decode_symbols(weights[_SYMBOLS]))
+        lm = build(description, dictionary, **overrides)
+    load_strictly(lm, weights, path)
     tensors = sum(1 for _ in lm.parameters())
     count = sum(parameter.numel() for parameter in lm.parameters())
     logger.info(f"loaded {tensors} tensors with {count:,} parameters from {path}")
     return lm.freeze()
+
+
+@contextmanager
+def _said_of(path: Path) -> Iterator[None]:
+    """What goes wrong when a described model is built, as one line about the file that describes it."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    except (*_DAMAGE, ArithmeticError) as error:
+        raise UserError(f"{path} describes no language model ({_first_line(error)}): train it again.") from error
 
 
 def _targets(state: dict[str, Any]) -> list[str]:
@@ -213,26 +227,3 @@ def _targets(state: dict[str, Any]) -> list[str]:
     task = state["cfg"].get("task") or {}
     task = vars(task) if isinstance(task, Namespace) else task
     return [name for name in ("self", "future", "past") if task.get(f"{name}_target")] or ["self"]
-
-
-def _load_strictly(lm: PretrainedLM, weights: dict[str, torch.Tensor], path: Path) -> None:
-    stripped = {
-        (name[len(_PREFIX) :] if name.startswith(_PREFIX) else name): value
-        for name, value in weights.items()
-    }
-    own = lm.state_dict()
-    problems = {
-        "missing": sorted(set(own) - set(stripped)),
-        "not expected": sorted(set(stripped) - set(own)),
-        "of another shape": sorted(
-            f"{name} {tuple(stripped[name].shape)} instead of {tuple(own[name].shape)}"
-            for name in set(own) & set(stripped)
-            if own[name].shape != stripped[name].shape
-        ),
-    }
-    found: str | None = "; ".join(
-        f"{kind}: {', '.join(names)}" for kind, names in problems.items() if names
-    )
-    if found:
-        raise UserError(f"the weights in {path} are not those of the model it describes. {found}.")
-    lm.load_state_dict(stripped)

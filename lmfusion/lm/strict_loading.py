@@ -1,0 +1,51 @@
+"""A file's weights into a language model: all of them, of the right shapes, or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torch import Tensor
+
+from lmfusion.errors import UserError
+from lmfusion.lm.interface import PretrainedLM
+
+PREFIX = "decoder."
+"""Of a language model's weights in its own checkpoint."""
+
+
+def load_strictly(lm: PretrainedLM, weights: dict[str, Tensor], path: Path) -> None:
+    """Load a checkpoint's weights.
+
+    Args:
+        lm: as the checkpoint describes it.
+        weights: of the checkpoint.
+        path: for messages.
+
+    Raises:
+        UserError: if they are not those of the model (all differences are listed by name).
+    """
+    stripped = {
+        (name[len(PREFIX) :] if name.startswith(PREFIX) else name): value
+        for name, value in weights.items()
+    }
+    own = lm.state_dict()
+    problems = {
+        "missing": sorted(set(own) - set(stripped)),
+        "not expected": sorted(set(stripped) - set(own)),
+        "of another shape": sorted(
+            f"{name} {tuple(stripped[name].shape)} instead of {tuple(own[name].shape)}"
+            for name in set(own) & set(stripped)
+            if own[name].shape != stripped[name].shape
+        ),
+        "of another type": sorted(
+            f"{name} {stripped[name].dtype}"
+            for name in set(own) & set(stripped)
+            if own[name].is_floating_point() != stripped[name].is_floating_point()
+        ),
+    }
+    found: str | None = "; ".join(
+        f"{kind}: {', '.join(names)}" for kind, names in problems.items() if names
+    )
+    if found:
+        raise UserError(f"the weights in {path} are not those of the model it describes. {found}.")
+    lm.load_state_dict(stripped)
