@@ -48,7 +48,7 @@ def test_generation_in_shards_is_generation(commands: Any, trained: Path) -> Non
 def test_validation_by_two_processes_is_validation(
     commands: Any, run_two: Callable[..., list[Any]], trained: Path
 ) -> None:
-    line = ["fairseq-validate", commands.bitext, "--path", trained, "--task", "translation", "--max-tokens", 200]
+    line = ["fairseq-validate", commands.bitext, "--path", trained, "--task", "translation", "--max-tokens", 500]
     line += ["--user-dir", lmfusion.USER_DIR, "--cpu", "--log-format", "json", "--valid-subset", "valid"]
     one = re.search(r'"valid_nll_loss": "[\d.]+"', commands.ok(*line))
     both = run_two(*line)
@@ -112,7 +112,7 @@ def test_a_killed_worker_ends_the_job_and_the_run_resumes(
     ranks = workers(launcher)
     assert len(ranks) == 2
     os.kill(ranks[1], signal.SIGKILL)
-    assert launcher.wait() != 0
+    assert launcher.wait(timeout=600) != 0
     assert not [pid for pid in ranks if Path(f"/proc/{pid}").exists()], "a process of the job lives on"
     updates = max(int(number) for number in re.findall(r"@ (\d+) updates", text_of(tmp_path / "first.log")))
 
