@@ -131,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
     budget = chosen_budget(args, task)
     own = overridden(task)
     is_preset = budget.name in budgets.PRESETS and not own
-    results = Results(ROOT / task.recipe / "results" / budget.name if is_preset else None)
+    results = Results(task.recipe / "results" / budget.name if is_preset else None)
     results.check(budget)
     gpu = machine.has_gpu()
     out = args.out or Path("runs/study") / task.name

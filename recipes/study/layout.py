@@ -15,7 +15,9 @@ from pathlib import Path
 from lmfusion.report.run_folder import FINISHED, RunFolder
 from study.budget import PRETRAINED, Budget
 from study.plan import FINAL, LM, Job
-from study.task import Task
+from study.task import Task, representation
+
+LM_FILES = {"cloze": "en-cloze.pt", "causal": "de-causal.pt"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Layout:
     def is_done(self, job: Job, setting: Setting) -> bool:
         """Whether a job left what it is for: a language model, a validation loss, or a score."""
         if job.kind == LM:
-            return (self.out / "language-models" / f"{job.row}.done").exists()
+            return (self.out / "language-models" / LM_FILES[job.row]).exists()
         run = self.run(job, setting)
         trained = run.step("train").get("state") == FINISHED or not job.updates
         return trained and (bool(run.scores.get("test")) if job.kind == FINAL else True)
@@ -69,7 +71,7 @@ class Layout:
     def settings(self, job: Job, setting: Setting) -> Mapping[str, str]:
         """What the script is told by its environment."""
         if job.kind == LM:
-            return {"LM_UPDATES": str(job.updates)}
+            return {"LM_UPDATES": str(job.updates), "DATA_DIR": str(self.out / "data"), "SEED": str(job.seed)}
         own: dict[str, object] = {"OUT": self._parent(job, setting), "DATA_DIR": self.out / "data", "SEED": job.seed}
         if job.size:
             own["BITEXT_LINES"] = job.size
@@ -79,7 +81,7 @@ class Layout:
             own.update(S2S_VALIDATE_EVERY=self.budget.validate_every, S2S_PATIENCE=self.budget.patience)
         if self.store_states and job.row.startswith("src_elmo"):
             own["SRC_LM_CACHE"] = self.out / "lm-states" / f"bitext-{job.size}"
-        if self.budget.language_models == PRETRAINED:
+        if self.budget.language_models == PRETRAINED and representation(job.row):
             own["PRETRAINED"] = self.out / "language-models"
         if job.kind != FINAL:
             own["TRAIN_ONLY"] = 1

@@ -61,14 +61,14 @@ def _in_order(budget: Budget, rows: Sequence[str], sizes: Sequence[int]) -> Iter
     yield from (Job(FINAL, row) for row in rows if has_no_training(row))
     trained = [row for row in rows if not has_no_training(row)]
     models = _language_models(budget, trained)
-    yield from models.values()
+    yield from models
     tuned: dict[tuple[str, int], list[Job]] = {}
     first = [row for row in trained if row in TWO]
     for seed in budget.seeds:
         for group in (first, [row for row in trained if row not in TWO]):
             for size in sizes:
                 for row in group:
-                    before = tuple(model for side, model in models.items() if row.startswith(side))
+                    before = models if representation(row) else ()
                     if (row, size) not in tuned:
                         tuned[row, size] = [*_tuning(budget, row, size, before)]
                         yield from tuned[row, size]
@@ -76,13 +76,14 @@ def _in_order(budget: Budget, rows: Sequence[str], sizes: Sequence[int]) -> Iter
                     yield Job(FINAL, row, size, seed, None, budget.most_updates(size), needs)
 
 
-def _language_models(budget: Budget, rows: Sequence[str]) -> dict[str, Job]:
-    """The language models to be pretrained, by the beginning of the rows that need them."""
-    if budget.language_models != PRETRAINED:
-        return {}
-    kinds = {"src_": ("cloze", budget.cloze_updates), "tgt_": ("causal", budget.causal_updates)}
-    needed = [side for side in kinds if any(row.startswith(side) for row in rows)]
-    return {side: Job(LM, kinds[side][0], updates=kinds[side][1]) for side in needed}
+def _language_models(budget: Budget, rows: Sequence[str]) -> tuple[Job, ...]:
+    """The language models to be pretrained; every row that reads one waits for all."""
+    if budget.language_models != PRETRAINED or not any(map(representation, rows)):
+        return ()
+    models = [Job(LM, "cloze", updates=budget.cloze_updates)]
+    if any(row.startswith("tgt_") for row in rows):
+        models.append(Job(LM, "causal", updates=budget.causal_updates))
+    return tuple(models)
 
 
 def _tuning(budget: Budget, row: str, size: int, before: tuple[Job, ...]) -> Iterator[Job]:

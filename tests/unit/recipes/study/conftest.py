@@ -1,0 +1,90 @@
+"""recipes/ holds the package `study`: put it on the path for its tests, with row scripts that only pretend to train."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[4]
+sys.path.insert(0, str(ROOT / "recipes"))
+
+# Trains in no time: the validation loss is that of losses.json for its dropouts, the score is its seed.
+ROW = r"""#!/usr/bin/env bash
+set -eu
+row="$(basename "$0" .sh)"
+echo "$BITEXT_LINES $row $SEED $S2S_DROPOUT $ELMO_DROPOUT ${TRAIN_ONLY:-scored}" >>"$CALLS"
+if [[ "$row" == "${FAIL:-}" ]]; then echo "Traceback (most recent call last)"; echo "ValueError: no luck"; exit 3; fi
+mkdir -p "$OUT/$row"
+python3 - "$OUT/$row" "$LOSSES" "$row $S2S_DROPOUT $ELMO_DROPOUT" <<'PYTHON'
+import json, os, pathlib, sys
+run, losses, key = pathlib.Path(sys.argv[1]), json.loads(pathlib.Path(sys.argv[2]).read_text()), sys.argv[3]
+words = ["fairseq-train", "DATA/bitext-" + os.environ["BITEXT_LINES"], "--user-dir", os.getcwd() + "/lmfusion"]
+train = {"state": "finished", "command": words, "seconds": 9.0, "result": {"best_valid_loss": losses.get(key, 7.0)}}
+record = {"name": run.name, "seed": int(os.environ["SEED"]), "steps": {"train": train}, "state": "finished"}
+(run / "run.json").write_text(json.dumps(record))
+line = '2030-01-31 12:00:00 | INFO | train_inner | {"epoch": 1, "loss": "3.5", "num_updates": "%d"}\n'
+(run / "train.log").write_text("noise " + os.getcwd() + "\n" + "".join(line % (10 * n) for n in range(1, 11)))
+if "TRAIN_ONLY" not in os.environ:
+    score = {"bleu": float(os.environ["SEED"]), "chrf": 20.0, "signature": "s", "hypotheses": "test.hyp"}
+    (run / "test.hyp").write_text("ein Haus\n")
+    (run / "scores.json").write_text(json.dumps({"test": {**score, "reference": os.getcwd() + "/data/test.de"}}))
+PYTHON
+"""
+
+
+@dataclass
+class Workplace:
+    """A folder that stands for the repository: row scripts that pretend, and notes of what was called."""
+
+    folder: Path
+    losses: dict[str, float] = field(default_factory=dict)
+
+    def calls(self) -> list[str]:
+        """What each script was told: pairs, row, seed, dropout, representation dropout, whether it was scored."""
+        notes = self.folder / "calls"
+        return notes.read_text(encoding="utf-8").splitlines() if notes.exists() else []
+
+    def set_losses(self, losses: Mapping[str, float]) -> None:
+        """The validation loss by "row dropout representation-dropout"; 7 for all others."""
+        (self.folder / "losses.json").write_text(json.dumps(losses), encoding="utf-8")
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
+    folder = tmp_path / "work"
+    rows = folder / "recipes" / "debian_ende"
+    rows.mkdir(parents=True)
+    for name in ("baseline", "src_elmo_shdemb", "src_elmo", "src_ft", "shared"):
+        (rows / f"{name}.sh").write_text(ROW, encoding="utf-8")
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for name, lines in {"train.en": 50, "test.en": 1, "test.de": 1}.items():
+        (corpus / name).write_text("ein Haus\n" * lines, encoding="utf-8")
+    made = Workplace(folder)
+    made.set_losses({})
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("CALLS", str(folder / "calls"))
+    monkeypatch.setenv("LOSSES", str(folder / "losses.json"))
+    return made
+
+
+@pytest.fixture
+def study(workplace: Workplace, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """The command in the workplace, on its corpus of 50 pairs; the report is left out. Returns the exit status."""
+    from study import __main__ as command
+    from study import report, results
+
+    monkeypatch.setattr(command, "corpus_folder", lambda: workplace.folder / "corpus")
+    monkeypatch.setattr(report, "write", lambda *_: 0)
+    monkeypatch.setattr(results, "ROOT", workplace.folder)
+
+    def run(*words: str) -> int:
+        monkeypatch.setattr(sys, "argv", ["study.sh", "debian_ende", *words])
+        return command.main()
+
+    return run

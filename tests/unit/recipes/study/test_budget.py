@@ -1,0 +1,42 @@
+"""--budget: presets, and changes to their numbers."""
+
+from __future__ import annotations
+
+import pytest
+from study import budget
+
+from lmfusion.errors import UserError
+
+
+def test_a_preset_can_be_changed_number_by_number_and_is_then_another_budget() -> None:
+    assert budget.read(["gpu"]) is budget.GPU
+    changed = budget.read(["gpu", "dropouts=0.1,0.4", "patience=7", "updates=2500:10,all:20"])
+    assert (changed.dropouts, changed.patience, changed.name) == ((0.1, 0.4), 7, "custom")
+    assert (changed.most_updates(2500), changed.most_updates(9999)) == (10, 20)
+    assert changed.seeds == budget.GPU.seeds
+    assert budget.read(["patience=3"]).dropouts == budget.CPU.dropouts, "cpu where no preset is named"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["tpu"], "--budget tpu: give cpu or gpu"),
+        (["cpu", "gpu"], "--budget cpu gpu: give cpu or gpu"),
+        (["beams=3"], "--budget beams=3: there is no such number. There are: updates, dropouts"),
+        (["patience=none"], "--budget patience=none: give a whole number above 0"),
+        (["dropouts=0.1,1.5"], "--budget dropouts=0.1,1.5: give dropouts from 0 up to below 1"),
+        (["updates=2500"], "--budget updates=2500: give SIZE:UPDATES"),
+        (["language_models=mine"], "--budget language_models=mine: give shipped or pretrained"),
+    ],
+)
+def test_what_is_no_number_is_named(words: list[str], said: str) -> None:
+    with pytest.raises(UserError) as error:
+        budget.read(words)
+    assert str(error.value).startswith(said)
+
+
+def test_which_runs_there_are_is_not_part_of_the_numbers_but_the_tuning_seed_is() -> None:
+    assert budget.CPU.numbers() == budget.read(["cpu"]).numbers()
+    assert budget.CPU.numbers()["tuned_by_seed"] is None
+    assert budget.GPU.numbers()["tuned_by_seed"] == 1
+    assert "sizes" not in budget.GPU.numbers()
