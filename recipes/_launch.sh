@@ -4,6 +4,7 @@
 # One machine: torchrun. Several: a SLURM job (recipes/slurm.sbatch), where srun starts one torchrun on each machine.
 # fairseq takes rank and world size from torchrun's environment; the world size is given as well, because without it
 # a process that sees one GPU trains on its own.
+# shellcheck disable=SC2034  # what sources this uses them
 set -euo pipefail
 
 # thousands N: 458752 -> 458,752

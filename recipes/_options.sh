@@ -5,6 +5,7 @@
 #   paper_options recipes/wmt18_ende "$@"
 #
 # Sets RECIPE ROW DRY_RUN SCALE TRAIN_ONLY GPUS NODES DATA RUNS SEED and, where the folder has them, BITEXT, OPTIMIZER.
+# shellcheck disable=SC2034  # what sources this uses them
 set -euo pipefail
 
 usage_error() {

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Pretraining of language models: what all four have in common. Source it, do not run it.
+# shellcheck disable=SC2034  # what sources this uses them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
