@@ -105,7 +105,8 @@ class _Loss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         if ctx.late:
-            walk = _Walk(*ctx.saved_tensors, ctx.plan, ctx.wanted, grad_loss)
+            features, weight, target = ctx.saved_tensors
+            walk = _Walk(features, weight, target, ctx.plan, ctx.wanted, grad_loss)
             walk.run()
             return (*walk.gradients(), None, None, None)
         # In place: a copy of the weight's gradient would be the largest tensor of the step. PyTorch refuses a second

@@ -161,7 +161,7 @@ def test_autocast_takes_products_in_bf16_and_leaves_gradients_single() -> None:
 
 
 def test_the_loss_scale_keeps_small_fp16_gradients_from_vanishing() -> None:
-    """Improbable types (p = 1e-9) have gradients below what fp16 can hold (6e-8), and fairseq scales the loss for that."""
+    """Improbable types (p = 1e-9) have gradients below what fp16 can hold (6e-8), which fairseq's loss scale is for."""
     weight = torch.zeros(6, 1, dtype=torch.float16)
     weight[5] = 20.7
     features = torch.ones(4, 1, dtype=torch.float16)
