@@ -86,7 +86,7 @@ def test_a_synopsis_row_pretrains_its_causal_lm_cuts_descriptions_and_scores_rou
 
 
 def assert_raw_text_becomes_the_prepared_ids(out: Path) -> None:
-    """What the trained model makes of raw descriptions is what it was trained on: apostrophes, and the cut to a length."""
+    """The trained model makes of raw descriptions what it was trained on: apostrophes, and the cut to a length."""
     model = lmfusion.load_model(out / "tgt_elmo" / "checkpoints")
     bitext = out / "data" / "bitext-400"
     dictionary = Dictionary.load(str(bitext / "dict.description.txt"))
