@@ -7,6 +7,7 @@ on a CPU.
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 from collections.abc import Mapping
@@ -15,7 +16,9 @@ from typing import Any, Callable
 import fairseq.distributed.utils as distributed_utils
 import fairseq.models.distributed_fairseq_model as wrappers
 import torch
+import torch.distributed as dist
 from fairseq import options
+from fairseq.tasks.fairseq_task import FairseqTask
 from fairseq.trainer import Trainer
 from omegaconf import open_dict
 from torch import nn
@@ -34,6 +37,17 @@ def launched_processes(environment: Mapping[str, str]) -> int:
     if all(name in environment for name in TORCHRUN):
         return int(environment["WORLD_SIZE"])
     return int(environment.get("SLURM_STEP_NUM_TASKS", 1)) if "SLURM_PROCID" in environment else 1
+
+
+def keep_bf16_on_gpus(cfg: Any) -> None:
+    """Take back that ``--bf16`` means a TPU, which fairseq's command line makes of it: it would see no GPU.
+
+    Args:
+        cfg: fairseq's whole configuration. With PyTorch's XLA installed it stays as it is.
+    """
+    if cfg.common.bf16 and cfg.common.tpu and importlib.util.find_spec("torch_xla") is None:
+        with open_dict(cfg):
+            cfg.common.tpu = cfg.distributed_training.tpu = False
 
 
 def join_launched(cfg: Any, environment: Mapping[str, str]) -> None:
@@ -129,6 +143,8 @@ def install() -> None:
     """Make fairseq do so; safe to call again."""
     wrappers.DistributedDataParallel = _AnyDevice
     _wrap_call_main()
+    _wrap_gathering()
+    _wrap_validation()
     _wrap_trainer()
     _wrap_options()
 
@@ -140,11 +156,43 @@ def _wrap_call_main() -> None:
 
     def call_main(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
         """fairseq's, in a process that knows its place."""
+        keep_bf16_on_gpus(cfg)
         join_launched(cfg, os.environ)
         return original(cfg, main, **kwargs)
 
     call_main.joins_launched = True  # type: ignore[attr-defined]
     distributed_utils.call_main = call_main
+
+
+def _wrap_gathering() -> None:
+    original: Callable[..., list[Any]] = distributed_utils.all_gather_list
+    if getattr(original, "knows_cpus", False):
+        return
+
+    def all_gather_list(data: Any, group: Any = None, **kwargs: Any) -> list[Any]:
+        """fairseq's, which gathers through memory of a GPU; on a CPU PyTorch's."""
+        group = distributed_utils.get_global_group() if group is None else group
+        if dist.get_backend(group) != "gloo":
+            return original(data, group=group, **kwargs)
+        gathered: list[Any] = [None] * dist.get_world_size(group)
+        dist.all_gather_object(gathered, data, group=group)
+        return gathered
+
+    all_gather_list.knows_cpus = True  # type: ignore[attr-defined]
+    distributed_utils.all_gather_list = all_gather_list
+
+
+def _wrap_validation() -> None:
+    original: Callable[..., Any] = FairseqTask.valid_step
+    if getattr(original, "knows_empty_batches", False):
+        return
+
+    def valid_step(self: Any, sample: Any, *args: Any, **kwargs: Any) -> Any:
+        """fairseq's; fairseq-validate hands out an empty batch where the processes do not divide the batches."""
+        return original(self, sample, *args, **kwargs) if sample else (0.0, 0, {})
+
+    valid_step.knows_empty_batches = True  # type: ignore[attr-defined]
+    FairseqTask.valid_step = valid_step
 
 
 def _wrap_trainer() -> None:
