@@ -5,6 +5,7 @@
 # fairseq takes rank and world size from torchrun's environment; the world size is given as well, because without it
 # a process that sees one GPU trains on its own.
 # shellcheck disable=SC2034  # what sources this uses them
+# shellcheck disable=SC2034  # what sources this uses and sets them
 set -euo pipefail
 
 # thousands N: 458752 -> 458,752

@@ -3,6 +3,7 @@
 #
 # A folder's _corpus.sh calls paper_options, sets its numbers, sources this, and calls paper_begin. A script then calls
 # pretrain, or row with what its model adds to the baseline.
+# shellcheck disable=SC2034  # what sources this uses and sets them
 set -euo pipefail
 
 # THE NUMBERS that all have in common. Set any of them in the environment to override it.

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # CNN-DailyMail: what all rows have in common. Source it, do not run it.
+# shellcheck disable=SC2034  # what sources this uses and sets them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -31,17 +32,14 @@ paper_begin
 TEXT_FLAGS+=(--tokenizer moses_monolingual --moses-lang en) # the sides' names are no languages
 CORPUS="$DATA/cnn_dm" TEXTS="$DATA/cnn_dm/text" EXTRA=""
 [[ "$SCALE" == paper ]] || EXTRA=" --scale tiny"
-# shellcheck disable=SC2034  # rows use these
-{
-    PAIRS="$CORPUS/bitext-all" SPM="$CORPUS/spm.model"
-    DATA_MEND="Make it: bash data-prep/cnn_dm.sh --out $DATA$EXTRA"
-    SRC_LM="${SRC_LM:-$RUNS/lm/cnn_dm_cloze.pt}" SRC_LM_MEND="bash recipes/lm/cnn_dm_cloze.sh$EXTRA"
-    TGT_LM="${TGT_LM:-$RUNS/lm/cnn_dm_causal.pt}" TGT_LM_MEND="bash recipes/lm/cnn_dm_causal.sh$EXTRA"
-    TEST_SETS=(test:cnn_dm:test)
-    TASK_FLAGS=(--truncate-source --max-source-positions "$MAX_SOURCE")
-    GENERATE_FLAGS=(--min-len "$MIN_LEN" --max-len-a 0 --max-len-b "$MAX_LEN" --lenpen "$LENPEN"
-        --no-repeat-ngram-size "$NO_REPEAT")
-    METRIC_FLAGS=(--metric rouge --sentence-marker "$MARKER")
-    LABELS=(--data-set cnn_dm)
-}
+PAIRS="$CORPUS/bitext-all" SPM="$CORPUS/spm.model"
+DATA_MEND="Make it: bash data-prep/cnn_dm.sh --out $DATA$EXTRA"
+SRC_LM="${SRC_LM:-$RUNS/lm/cnn_dm_cloze.pt}" SRC_LM_MEND="bash recipes/lm/cnn_dm_cloze.sh$EXTRA"
+TGT_LM="${TGT_LM:-$RUNS/lm/cnn_dm_causal.pt}" TGT_LM_MEND="bash recipes/lm/cnn_dm_causal.sh$EXTRA"
+TEST_SETS=(test:cnn_dm:test)
+TASK_FLAGS=(--truncate-source --max-source-positions "$MAX_SOURCE")
+GENERATE_FLAGS=(--min-len "$MIN_LEN" --max-len-a 0 --max-len-b "$MAX_LEN" --lenpen "$LENPEN"
+    --no-repeat-ngram-size "$NO_REPEAT")
+METRIC_FLAGS=(--metric rouge --sentence-marker "$MARKER")
+LABELS=(--data-set cnn_dm)
 . recipes/_paper_rows.sh

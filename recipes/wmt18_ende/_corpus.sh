@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # WMT'18 English-German: what all rows have in common. Source it, do not run it.
+# shellcheck disable=SC2034  # what sources this uses and sets them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -52,19 +53,16 @@ paper_begin
 
 CORPUS="$DATA/wmt18_ende" TEXTS="$DATA/wmt18_ende/text" EXTRA=""
 [[ "$SCALE" == paper ]] || EXTRA=" --scale tiny"
-# shellcheck disable=SC2034  # rows use these
-{
-    PAIRS="$CORPUS/bitext-$BITEXT" SPM="$CORPUS/spm.model"
-    DATA_MEND="Make it: bash data-prep/wmt18_ende.sh --out $DATA --subsets $BITEXT$EXTRA"
-    SRC_LM="${SRC_LM:-$RUNS/lm/en_cloze.pt}" SRC_LM_MEND="bash recipes/lm/en_cloze.sh$EXTRA"
-    TGT_LM="${TGT_LM:-$RUNS/lm/de_causal.pt}" TGT_LM_MEND="bash recipes/lm/de_causal.sh$EXTRA"
-    TEST_SETS=(test:newstest2018:newstest2018)
-    for year in 2012 2013 2014 2015 2016 2017; do
-        TEST_SETS+=("test$((year - 2011)):newstest$year:newstest$year")
-    done
-    GENERATE_FLAGS=(--max-len-a "$MAX_LEN_A" --max-len-b "$MAX_LEN_B")
-    LABELS=(--pair en-de --pairs "${BITEXT%K}000")
-}
+PAIRS="$CORPUS/bitext-$BITEXT" SPM="$CORPUS/spm.model"
+DATA_MEND="Make it: bash data-prep/wmt18_ende.sh --out $DATA --subsets $BITEXT$EXTRA"
+SRC_LM="${SRC_LM:-$RUNS/lm/en_cloze.pt}" SRC_LM_MEND="bash recipes/lm/en_cloze.sh$EXTRA"
+TGT_LM="${TGT_LM:-$RUNS/lm/de_causal.pt}" TGT_LM_MEND="bash recipes/lm/de_causal.sh$EXTRA"
+TEST_SETS=(test:newstest2018:newstest2018)
+for year in 2012 2013 2014 2015 2016 2017; do
+    TEST_SETS+=("test$((year - 2011)):newstest$year:newstest$year")
+done
+GENERATE_FLAGS=(--max-len-a "$MAX_LEN_A" --max-len-b "$MAX_LEN_B")
+LABELS=(--pair en-de --pairs "${BITEXT%K}000")
 . recipes/_paper_rows.sh
 
 # own_bpe: the same pairs with a BPE that was learned on them

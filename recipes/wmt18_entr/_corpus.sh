@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # WMT'18 English-Turkish: what all rows have in common. Source it, do not run it.
+# shellcheck disable=SC2034  # what sources this uses and sets them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -26,13 +27,10 @@ paper_begin
 
 CORPUS="$DATA/wmt18_entr" TEXTS="$DATA/wmt18_entr/text" EXTRA=""
 [[ "$SCALE" == paper ]] || EXTRA=" --scale tiny"
-# shellcheck disable=SC2034  # rows use these
-{
-    PAIRS="$CORPUS/bitext-all" SPM="$CORPUS/spm.model" # the English side's; joining symbols to words needs no other
-    DATA_MEND="Make it: bash data-prep/wmt18_entr.sh --out $DATA$EXTRA"
-    SRC_LM="${SRC_LM:-$RUNS/lm/en_cloze.pt}" SRC_LM_MEND="bash recipes/lm/en_cloze.sh$EXTRA"
-    TEST_SETS=(test:newstest2018:test valid:newstest2017:valid) # developed on newstest2017
-    GENERATE_FLAGS=(--max-len-a "$MAX_LEN_A" --max-len-b "$MAX_LEN_B")
-    LABELS=(--pair en-tr --pairs 208000)
-}
+PAIRS="$CORPUS/bitext-all" SPM="$CORPUS/spm.model" # the English side's; joining symbols to words needs no other
+DATA_MEND="Make it: bash data-prep/wmt18_entr.sh --out $DATA$EXTRA"
+SRC_LM="${SRC_LM:-$RUNS/lm/en_cloze.pt}" SRC_LM_MEND="bash recipes/lm/en_cloze.sh$EXTRA"
+TEST_SETS=(test:newstest2018:test valid:newstest2017:valid) # developed on newstest2017
+GENERATE_FLAGS=(--max-len-a "$MAX_LEN_A" --max-len-b "$MAX_LEN_B")
+LABELS=(--pair en-tr --pairs 208000)
 . recipes/_paper_rows.sh
