@@ -24,7 +24,7 @@ fi
 : "${GPU_TOKENS:=$PAPER_TOKENS}" # tokens a GPU takes at once; another number changes --update-freq, not the batch
 : "${LM_DROPOUT:=0.1}" "${LM_ATTENTION_DROPOUT:=0.1}" "${LM_RELU_DROPOUT:=0.05}"
 : "${LM_VALIDATE_EVERY:=4000}"   # updates; as often a checkpoint is written
-: "${LM_MAX_SENTENCE:=512}"      # symbols; longer training sentences are left out
+: "${LM_MAX_SENTENCE:=1024}"     # symbols; the longest sentence or article that a model with this LM can read
 
 # Learning rates. nag: linear from 1e-7 to 1.0, then one cosine phase to 1e-4. fairseq's --lr is the maximum, --min-lr the
 # end of the cosine; its phase lasts to the last update, for behind it the learning rate would start anew at 1.0.

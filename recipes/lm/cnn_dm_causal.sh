@@ -11,7 +11,6 @@
 #          cnn_dm_causal: 984,000 updates, … tokens/s, best validation perplexity …
 # Paper:   no figures of this model are published.
 set -euo pipefail
-: "${LM_MAX_SENTENCE:=1024}" # articles are longer than sentences
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
 pretrain cnn_dm en "${CAUSAL[@]}"
