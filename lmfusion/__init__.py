@@ -12,6 +12,7 @@ from lmfusion.compat import prepare_fairseq
 prepare_fairseq()  # before anything else of fairseq's is imported
 
 from lmfusion import (  # noqa: E402
+    data_files,
     distributed,
     failures,
     half_precision,
@@ -27,6 +28,7 @@ hydra_configs.install()
 shallow_fusion.install()
 resuming.install()
 saving.install()
+data_files.install()
 distributed.install()
 half_precision.install()
 failures.install()

@@ -23,7 +23,10 @@ from lmfusion.lm import frozen_file
 from lmfusion.lm.checkpoint_contents import check_sizes
 from lmfusion.lm.loading import read_file
 
-_ODD_CONTENT = (TypeError, ValueError, LookupError, AttributeError, AssertionError, OmegaConfBaseException)
+_ODD_CONTENT = (
+    *(TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError, RuntimeError, OSError),
+    OmegaConfBaseException,
+)
 _NO_FIT = "Cannot load model parameters"
 
 
@@ -58,7 +61,7 @@ def _refuse_what_makes_no_model() -> None:
 
     def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:
         """fairseq's; a checkpoint whose configuration or weights make no model is refused in one line."""
-        with _said_of(", ".join(map(str, filenames)), "makes no model", RuntimeError):
+        with _said_of(", ".join(map(str, filenames)), "makes no model"):
             return original(filenames, *args, **kwargs)
 
     checkpoint_utils.load_model_ensemble_and_task = load_model_ensemble_and_task
@@ -84,13 +87,13 @@ def _explain_what_does_not_fit() -> None:
 
 
 @contextmanager
-def _said_of(path: str, what: str, *more: type[Exception]) -> Iterator[None]:
+def _said_of(path: str, what: str) -> Iterator[None]:
     """What fairseq trips over in a checkpoint, as one line about that checkpoint."""
     try:
         yield
     except UserError:
         raise
-    except (*_ODD_CONTENT, *more) as error:
+    except _ODD_CONTENT as error:
         raise UserError(f"{path} {what}: {_in_short(error)}.") from error
 
 

@@ -61,9 +61,9 @@ def read_released(path: str | Path, *, drop_meters: bool = False) -> Released:
     args = state.get("args") or Namespace()
     if not isinstance(args, Namespace):
         raise UserError(f"{path}: its flags are a {type(args).__name__}, where the released code has a namespace.")
-    odd = sorted(str(name) for name, value in state["model"].items() if not isinstance(value, Tensor))
+    odd = sorted(name for name, value in vars(args).items() if isinstance(value, Tensor))
     if odd:
-        raise UserError(f"{path}: these are among its weights and are none: {', '.join(odd)}.")
+        raise UserError(f"{path}: these are among its flags and are weights: {', '.join(odd)}.")
     history = state.get("optimizer_history") or [{}]
     return Released(
         path=path,

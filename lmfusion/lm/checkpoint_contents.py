@@ -32,6 +32,8 @@ def check_contents(path: Path, state: Any) -> None:
     odd = sorted(str(name) for name, value in state["model"].items() if not _is_weight(name, value))
     if odd:
         raise UserError(f"{path}: these are among its weights and are none: {', '.join(odd[:20])}.")
+    if isinstance(state.get("args"), Tensor):
+        raise UserError(f"{path} is damaged or not a fairseq checkpoint: its args are a tensor.")
     for name, kinds in (("cfg", (dict,)), ("extra_state", (dict,)), ("optimizer_history", (list,))):
         _check_kind(path, name, state.get(name), kinds)
     for entry in state.get("optimizer_history") or []:

@@ -196,7 +196,8 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     model = model_config(path, state)
     description = {**model, "family": _family(path, model)}
     if description["family"] == "bi_transformer_lm":
-        description["targets"] = _targets(state)
+        with _said_of(path):
+            description["targets"] = _targets(state)
     check_sizes(path, state)
     weights: dict[str, torch.Tensor] = state["model"]
     if _SYMBOLS not in weights:

@@ -51,13 +51,13 @@ class TrainLog:
             return None
         if not isinstance(values, dict) or not {"num_updates", "valid_num_updates"} & values.keys():
             return None
-        if match[1] == "valid":
-            progress = _progress(values, "valid_")
-            self.validation[progress.updates] = progress
-            return "valid", progress
-        progress = _progress(values, "")
-        self.training[progress.updates] = progress
-        return "train", progress
+        is_valid = match[1] == "valid"
+        try:
+            progress = _progress(values, "valid_" if is_valid else "")
+        except (ValueError, TypeError, OverflowError):  # a damaged line says nothing
+            return None
+        (self.validation if is_valid else self.training)[progress.updates] = progress
+        return "valid" if is_valid else "train", progress
 
     @property
     def updates(self) -> int:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # From the ground up. A module belongs to the longest prefix that fits and may import from its own line and below.
 LAYERS = [
     ["lmfusion.errors"],
-    ["lmfusion.atomic_files", "lmfusion.early_stop"],
+    ["lmfusion.atomic_files", "lmfusion.data_files", "lmfusion.early_stop"],
     ["lmfusion.compat", "lmfusion.hydra_configs", "lmfusion.learning_rates"],
     ["lmfusion.distributed", "lmfusion.failures", "lmfusion.half_precision"],
     ["lmfusion.chunked_loss", "lmfusion.dropout", "lmfusion.precision", "lmfusion.tokenizer"],

@@ -91,7 +91,7 @@ def _scores(folder: RunFolder, name: str, notices: Notices) -> dict[str, Mapping
     usable: dict[str, Mapping[str, Any]] = {}
     for data_set, entry in entries.items():
         figures = _figures(entry)
-        if figures and all(math.isfinite(value) for value in figures.values()):
+        if figures and all(isinstance(value, (int, float)) and math.isfinite(value) for value in figures.values()):
             usable[data_set] = entry
         else:
             notices.bad_input(
@@ -148,5 +148,5 @@ def _check_hypotheses(run: Run, notices: Notices) -> None:
         lines = path.read_bytes().count(b"\n")
         if expected is not None and lines != expected:
             notices.bad_input(
-                f"{run.name}: {path} has {lines:,} lines, but the score is of {expected:,} sentences. Score it again."
+                f"{run.name}: {path} has {lines:,} lines, but the score is of {expected} sentences. Score it again."
             )
