@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -155,8 +156,9 @@ def test_figures_of_training_and_validation_are_fairseqs(
 
 
 @pytest.fixture
-def process_group() -> Iterator[None]:
+def process_group(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A group of this process alone."""
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # a group puts its own there, and leaves it
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     yield
     dist.destroy_process_group()
