@@ -45,6 +45,8 @@ def open_binary(path: Path) -> IO[bytes]:
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file")
+    if path.suffix in (".xz", ".gz") and not path.stat().st_size:
+        raise DataError(f"{path}: is empty, which no compressed file is. Fetch it again.")
     if path.suffix == ".xz":
         return lzma.open(path, "rb")
     if path.suffix == ".gz":

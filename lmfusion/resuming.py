@@ -25,6 +25,7 @@ from lmfusion.lm.loading import read_file
 
 _ODD_CONTENT = (
     *(TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError, RuntimeError, OSError),
+    ImportError,
     OmegaConfBaseException,
 )
 _NO_FIT = "Cannot load model parameters"

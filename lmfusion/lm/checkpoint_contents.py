@@ -37,7 +37,8 @@ def check_contents(path: Path, state: Any) -> None:
     for name, kinds in (("cfg", (dict,)), ("extra_state", (dict,)), ("optimizer_history", (list,))):
         _check_kind(path, name, state.get(name), kinds)
     for entry in state.get("optimizer_history") or []:
-        _check_kind(path, "optimizer_history[…]", entry, (dict,))
+        if not isinstance(entry, dict):
+            raise UserError(f"{path} is damaged or not a fairseq checkpoint: its optimizer_history is none.")
         _check_kind(path, "num_updates", entry.get("num_updates"), (int,))
     for name, section in (state.get("cfg") or {}).items():
         _check_kind(path, f"cfg.{name}", section, (dict, Namespace) if name in ("model", "task") else (object,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -142,7 +143,7 @@ def _check_hypotheses(run: Run, notices: Notices) -> None:
     for data_set, entry in run.scores.items():
         path = run.found.path / str(entry.get("hypotheses", f"{data_set}.hyp"))
         expected = entry.get("sentences", entry.get("summaries"))
-        if not path.is_file():
+        if not os.path.isfile(path):  # also of a name that can be none
             notices.bad_input(f"{run.name}: {path} is missing, so there are no examples of it.")
             continue
         lines = path.read_bytes().count(b"\n")

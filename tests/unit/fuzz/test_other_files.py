@@ -213,7 +213,8 @@ def test_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seeds: range, e
         path.write_bytes(tools.damaged(content, random.Random(seed)))
         try:
             lines = list(textio.read_lines(path))
-            assert not ending or "".join(f"{line}\n" for line in lines).encode() == text
+            # the whole twice is a compressed file, too
+            assert not ending or "".join(f"{line}\n" for line in lines).encode() in (text, 2 * text)
         except textio.DataError as error:
             refused += path.name in str(error)
         except BaseException:
