@@ -1,61 +1,50 @@
 """What a token costs in decoding with a target-side LM: cached, against the LM run over the whole prefix again.
 
-    python benchmarks/decoding_cache.py [--lengths 16 32 64 128 256 512] [--rows N] [--threads N] [--json FILE]
+    lmfusion bench decoding_cache [--lengths 16 32 64 128 256 512] [--hypotheses N] [--threads N] [--json FILE]
 
 Both sides are one model with the same weights on the same prefixes, timed in turn in one process; the baseline is a
 model of the same size without an LM, cached. "Again" is how the paper's released code decodes: its decoder is cached,
-its LM is not. The growth columns divide the cost at a length by that at the shortest; the last one is the growth that
-the attention over a longer prefix alone makes in multiply-adds.
+its LM is not. The growth columns divide the cost at a length by that at the shortest; the last one is the growth of the
+cached step's floating-point operations, which attention over a longer prefix makes.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import logging
-import platform
-import statistics
-import time
-from pathlib import Path
 from typing import Any
 
+import counting
 import torch
 from models import Sizes, seq2seq
-from torch import Tensor
+from options import BF16, autocast, device, flags, parse
+from results import Table, report
+from timing import Spread, progress, seconds
+from uncached import Uncached
 
+from lmfusion.fusion.config import ELMO, FINETUNE, NONE
 from lmfusion.fusion.model import TransformerLMFusion
 
-SIZES = Sizes(
-    vocabulary=8000, channels=256, ffn=1024, layers=3, heads=4, lm_channels=256, lm_ffn=1024, lm_layers=6, lm_heads=4
-)
-SOURCE_LENGTH = 32
-STEPS, ROUNDS = 4, 3  # tokens timed at a length, and how often
-
-
-def without_cache(model: TransformerLMFusion) -> None:
-    """Make the LM read the whole prefix at every step; the decoder keeps its cache."""
-    embedding = model.decoder.embed_tokens
-
-    def announce(prefix: Tensor, incremental_state: Any) -> None:
-        embedding._prefix = None
-        embedding.whole_prefix = prefix if incremental_state is not None else None
-
-    def forward(tokens: Tensor) -> Tensor:
-        whole = embedding.whole_prefix
-        return embedding.representation(tokens if whole is None else whole)[:, -tokens.size(1) :]
-
-    embedding.announce, embedding.forward = announce, forward
+SOURCE_LENGTH, STEPS = 32, 4  # STEPS: tokens timed at a length
+BASELINE, CACHED, AGAIN = "baseline", "cached", "again"
+COLUMNS = [
+    *("prefix", "baseline, ms", "cached, ms", "again, ms", "again / cached", "cached / baseline"),
+    *("growth of cached", "of again", "of operations"),
+]
 
 
 class Decoding:
     """One model in the middle of a sentence, at a length that can be set."""
 
-    def __init__(self, model: TransformerLMFusion, rows: int) -> None:
-        self.model = model.eval()
+    def __init__(self, model: TransformerLMFusion, args: argparse.Namespace, *, again: bool = False) -> None:
+        self.uncached = Uncached(model) if again else None
+        self.model = model.to(device(), torch.bfloat16 if args.precision == BF16 else torch.float32).eval()
+        self.args = args
+        sizes: Sizes = args.sizes
         generator = torch.Generator().manual_seed(1)
-        self.prefix = torch.randint(4, SIZES.vocabulary, (rows, SIZES.max_positions), generator=generator)
-        source = torch.randint(4, SIZES.vocabulary, (rows, SOURCE_LENGTH), generator=generator)
-        self.encoder_out = model.encoder(source, torch.full((rows,), SOURCE_LENGTH))
+        prefix = torch.randint(4, sizes.vocabulary, (args.hypotheses, sizes.max_positions), generator=generator)
+        source = torch.randint(4, sizes.vocabulary, (args.hypotheses, SOURCE_LENGTH), generator=generator)
+        self.prefix = prefix.to(device())
+        self.encoder_out = model.encoder(source.to(device()), torch.full((args.hypotheses,), SOURCE_LENGTH))
         self.begin()
 
     def begin(self) -> None:
@@ -66,94 +55,78 @@ class Decoding:
     def step(self) -> None:
         """The next token's scores."""
         self.length += 1
-        self.model.decoder(self.prefix[:, : self.length], encoder_out=self.encoder_out, incremental_state=self.state)
+        with autocast(self.args):
+            prefix = self.prefix[:, : self.length]
+            self.model.decoder(prefix, encoder_out=self.encoder_out, incremental_state=self.state)
 
-    def go_to(self, length: int) -> None:
-        """Decode up to a length."""
-        while self.length < length:
-            self.step()
-
-    def seconds(self) -> float:
-        """Of one token, mean over a few."""
-        start = time.perf_counter()
+    def steps(self) -> None:
+        """A few tokens."""
         for _ in range(STEPS):
             self.step()
-        return (time.perf_counter() - start) / STEPS
+
+    def go_to(self, length: int) -> None:
+        """Decode up to a length, with a cache for quickness."""
+        if self.uncached is not None:
+            self.uncached.active = False
+        while self.length < length:
+            self.step()
+        if self.uncached is not None:
+            self.uncached.active = True
 
 
-def attention_growth(length: int, shortest: int) -> float:
-    """Growth of a step's multiply-adds from the shortest length on, counted from the shapes: attention alone grows."""
-
-    def stack(layers: int, channels: int, ffn: int, cross: bool) -> tuple[int, int]:
-        dense = layers * (4 * channels**2 + 2 * channels * ffn)
-        if cross:
-            dense += layers * (2 * channels**2 + 2 * channels * SOURCE_LENGTH)
-        return dense, layers * 2 * channels  # the latter times the prefix
-
-    decoder = stack(SIZES.layers, SIZES.channels, SIZES.ffn, cross=True)
-    lm = stack(SIZES.lm_layers, SIZES.lm_channels, SIZES.lm_ffn, cross=False)
-    dense = decoder[0] + lm[0] + SIZES.channels * SIZES.vocabulary
-    return (dense + (decoder[1] + lm[1]) * length) / (dense + (decoder[1] + lm[1]) * shortest)
-
-
-def measure(fusion: str, lengths: list[int], rows: int) -> list[dict[str, float]]:
-    """Milliseconds of a token by prefix length: median of the rounds, and the least and most of them."""
+def sides(fusion: str, args: argparse.Namespace) -> dict[str, Decoding]:
+    """The three that are compared."""
     torch.manual_seed(1)
-    cached, again = (seq2seq(SIZES, tgt=fusion) for _ in range(2))
+    cached, again = (seq2seq(args.sizes, tgt=fusion) for _ in range(2))
     again.load_state_dict(cached.state_dict())
-    without_cache(again)
-    sides = {
-        "baseline": Decoding(seq2seq(SIZES), rows),
-        "cached": Decoding(cached, rows),
-        "again": Decoding(again, rows),
-    }
-    times: dict[tuple[str, int], list[float]] = {(name, length): [] for name in sides for length in lengths}
-    for name, side in list(sides.items()) * ROUNDS:
-        side.begin()
-        for length in lengths:
-            side.go_to(length - STEPS)
-            times[name, length].append(1000 * side.seconds())
-    found: list[dict[str, float]] = []
+    models = {BASELINE: seq2seq(args.sizes, tgt=NONE), CACHED: cached, AGAIN: again}
+    return {name: Decoding(model, args, again=name == AGAIN) for name, model in models.items()}
+
+
+def measure(fusion: str, args: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
+    """Milliseconds of a token by prefix length, and the table of them."""
+    lengths, running = sorted(args.lengths), sides(fusion, args)
+    times: dict[tuple[str, int], list[float]] = {(name, length): [] for name in running for length in lengths}
+    for _ in progress(range(args.rounds), f"--tgt-fusion {fusion}"):
+        for name, side in running.items():
+            side.begin()
+            for length in lengths:
+                side.go_to(length - STEPS)
+                times[name, length].append(1000 * seconds(side.steps) / STEPS)
+    found = {length: {name: Spread(times[name, length]) for name in running} for length in lengths}
+    operations = {}
+    running[CACHED].begin()
     for length in lengths:
-        row: dict[str, float] = {"length": length, "attention_growth": attention_growth(length, lengths[0])}
-        for name in sides:
-            values = times[name, length]
-            row.update({name: statistics.median(values), f"{name}_min": min(values), f"{name}_max": max(values)})
-        found.append(row)
-        _show(row, found[0])
-    return found
+        running[CACHED].go_to(length - 1)
+        operations[length] = counting.operations(running[CACHED].step)
+    title = f"--tgt-fusion {fusion}, {args.size} models, {args.precision}, {args.hypotheses} hypotheses at a time"
+    table = Table(title, COLUMNS, [_line(length, found, operations) for length in lengths])
+    return table, {"milliseconds": found, "operations": operations}
 
 
-def _show(row: dict[str, float], first: dict[str, float]) -> None:
-    print(
-        f"  {row['length']:>6.0f} {row['baseline']:>9.2f} {row['cached']:>9.2f} {row['again']:>9.2f}"
-        f" {row['again'] / row['cached']:>12.2f}x {row['cached'] / row['baseline']:>13.2f}x"
-        f" {row['cached'] / first['cached']:>8.2f} {row['again'] / first['again']:>8.2f}"
-        f" {row['attention_growth']:>10.2f}",
-        flush=True,
-    )
+def _line(length: int, found: dict[int, dict[str, Spread]], operations: dict[int, int]) -> list[str]:
+    row, first = found[length], min(found)
+    ratios = [row[AGAIN].over(row[CACHED]), row[CACHED].over(row[BASELINE])]
+    growth = [row[name].median / found[first][name].median for name in (CACHED, AGAIN)]
+    growth.append(operations[length] / operations[first])
+    return [
+        str(length),
+        *(f"{spread.median:.2f} ± {100 * spread.half_range:.0f}%" for spread in row.values()),
+        *(f"{ratio.median:.2f}×" for ratio in ratios),
+        *(f"{value:.2f}" for value in growth),
+    ]
 
 
 @torch.no_grad()
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Prints a table for each strategy."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags(__doc__, rounds=3)
     parser.add_argument("--lengths", type=int, nargs="+", default=[16, 32, 64, 128, 256, 512])
-    parser.add_argument("--rows", type=int, default=20, help="hypotheses at a time: sentences x beam")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    logging.getLogger("lmfusion").setLevel(logging.WARNING)
-    machine = f"{platform.machine()}, {args.threads} threads, torch {torch.__version__}, float32"
-    print(f"{machine}; {args.rows} rows; {SIZES}\nMilliseconds a token, median of {ROUNDS}:")
-    results = {}
-    for fusion in ("elmo", "finetune"):
-        print(f"\n--tgt-fusion {fusion}{'growth of':>68}")
-        print("  prefix  baseline    cached     again again/cached cached/baseline   cached    again  attention")
-        results[fusion] = measure(fusion, sorted(args.lengths), args.rows)
-    if args.json:
-        args.json.write_text(json.dumps({"machine": machine, "milliseconds": results}, indent=2), encoding="utf-8")
+    parser.add_argument("--hypotheses", type=int, default=20, help="at a time: sentences x beam (20)")
+    args = parse(parser, arguments)
+    found = {fusion: measure(fusion, args) for fusion in (ELMO, FINETUNE)}
+    figures = {fusion: figures for fusion, (_, figures) in found.items()}
+    report("decoding_cache", args, [table for table, _ in found.values()], **figures)
 
 
 if __name__ == "__main__":

@@ -1,105 +1,116 @@
 """What the strategies cost in generation: tokens/s with beam 5, the ratio to the baseline, its arithmetic limit.
 
-    python benchmarks/generation.py [--size small|big] [--sentences N] [--length N] [--rows NAME…] [--json FILE]
+    lmfusion bench generation [--size small|big] [--max-tokens N …] [--length N] [--rows NAME…] [--json FILE]
 
-fairseq's own beam search on made-up sources; every hypothesis is as long as --length, for random weights know no end.
-"LM again" rows run the target LM over the whole prefix at every token, which is how the paper's released code decodes.
+fairseq's own beam search on made-up sources of 20 to 36 tokens; every hypothesis is as long as --length, for random
+weights know no end. --max-tokens is what the flag of fairseq-generate means: padded source tokens of a batch; 36 are
+one sentence. "LM again" rows run the target LM over the whole prefix at every token, as the paper's released code does.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
-from pathlib import Path
+from typing import Any
 
+import counting
+import memory
 import torch
-from decoding_cache import without_cache
-from fairseq.sequence_generator import SequenceGenerator
 from models import dictionary_of_size
-from rows import ROWS, SIZES
-from timing import alternate, machine, save, show
-from torch.utils.flop_counter import FlopCounterMode
-from training import batch
+from options import BF16, autocast, device, flags, parse
+from results import report
+from rows import ROWS, Row
+from steps import LONGEST, pairs, to_device
+from timing import alternate
+from training import BASELINE, ratio_table
+from uncached import Uncached
+
+import lmfusion  # noqa: F401  before fairseq
+
+# isort: split
+
+from fairseq.sequence_generator import SequenceGenerator
 
 from lmfusion.fusion.config import NONE
-from lmfusion.fusion.model import TransformerLMFusion
+
+AGAIN = ", LM again"
 
 
 class Generation:
     """A model that translates the same sentences every time."""
 
-    def __init__(self, model: TransformerLMFusion, args: argparse.Namespace, device: str) -> None:
-        sizes = SIZES[args.size]
-        model = model.to(device, torch.bfloat16 if device == "cuda" else torch.float32).eval()
-        source = batch(36 * args.sentences, sizes.vocabulary, 0)["source"].to(device)
-        self.sample = {"net_input": {"src_tokens": source, "src_lengths": source.ne(1).sum(1)}}
+    def __init__(self, row: Row, again: bool, max_tokens: int, args: argparse.Namespace) -> None:
+        model = row.build(args.sizes)
+        if again:
+            Uncached(model)
+        self.model = model.to(device(), torch.bfloat16 if args.precision == BF16 else torch.float32).eval()
+        net_input = pairs(max(1, max_tokens // LONGEST), args.sizes, seed=0)["net_input"]
+        del net_input["prev_output_tokens"]
+        self.sample = to_device({"net_input": net_input}, device())
+        self.args = args
         self.generator = SequenceGenerator(
-            [model],
-            dictionary_of_size(sizes.vocabulary),
+            [self.model],
+            dictionary_of_size(args.sizes.vocabulary),
             beam_size=args.beam,
             min_len=args.length,
             max_len_b=args.length,
         )
-        self.model = model
 
     @torch.no_grad()
     def run(self) -> int:
         """Translate all; returns the number of tokens of the best hypotheses."""
-        found = self.generator.generate([self.model], self.sample)
+        with autocast(self.args):
+            found = self.generator.generate([self.model], self.sample)
         return sum(len(hypotheses[0]["tokens"]) for hypotheses in found)
 
-    def operations(self) -> int:
-        """Floating-point operations of it."""
-        with FlopCounterMode(display=False) as counter:
-            self.run()
-        return int(counter.get_total_flops())
 
-
-def sides(args: argparse.Namespace, device: str) -> dict[str, Generation]:
-    """All rows, and those with a target LM without its cache."""
+def chosen(args: argparse.Namespace) -> dict[str, tuple[Row, bool]]:
+    """All rows, and those with a target LM without its cache: the row and whether it reads again, by name."""
     found = {}
     for row in ROWS:
-        if args.rows and row.name not in {"baseline", *args.rows}:
+        if args.rows and row.name not in {BASELINE, *args.rows}:
             continue
-        found[row.name] = Generation(row.build(SIZES[args.size]), args, device)
-        if row.tgt != NONE:
-            again = row.build(SIZES[args.size])
-            without_cache(again)
-            found[f"{row.name}, LM again"] = Generation(again, args, device)
+        found[row.name] = (row, False)
+        if row.tgt != NONE and not args.no_again:
+            found[row.name + AGAIN] = (row, True)
     return found
 
 
-def main() -> None:
-    """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=SIZES, default="big" if torch.cuda.is_available() else "small")
-    parser.add_argument("--sentences", type=int, default=16)
-    parser.add_argument("--length", type=int, default=30, help="tokens of every hypothesis")
+def measure(max_tokens: int, args: argparse.Namespace, arguments: list[str] | None) -> dict[str, Any]:
+    """Figures of all rows with batches of a size."""
+    rows = chosen(args)
+    peaks = {}
+    if not args.no_memory:
+        peaks = memory.peaks(__file__, arguments, list(rows), ["--max-tokens", str(max_tokens)])
+    running = {name: Generation(*row, max_tokens, args) for name, row in rows.items()}
+    operations = {name: counting.operations(generation.run) for name, generation in running.items()}
+    tokens = running[BASELINE].run()
+    time = alternate({name: generation.run for name, generation in running.items()}, args.rounds)
+    return {"tokens": tokens, "seconds": time, "operations": operations, "peak_bytes": peaks}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Prints a table for each batch size."""
+    parser = flags(__doc__, rounds=3)
+    default = [36, 12_000] if torch.cuda.is_available() else [36, 576]
+    text = f"padded source tokens of a batch; several make several tables (here: {default})"
+    parser.add_argument("--max-tokens", type=int, nargs="+", default=default, help=text)
+    parser.add_argument("--length", type=int, default=30, help="tokens of every hypothesis (30)")
     parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--rows", nargs="+", help="only these, beside the baseline")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    logging.getLogger("lmfusion").setLevel(logging.WARNING)
-    models = sides(args, "cuda" if torch.cuda.is_available() else "cpu")
-    tokens = {name: generation.run() for name, generation in models.items()}
-    operations = {name: generation.operations() for name, generation in models.items()}
-    seconds = alternate({name: generation.run for name, generation in models.items()}, args.rounds)
-    base = seconds["baseline"].median / tokens["baseline"]
-    table = [
-        [
-            name,
-            f"{tokens[name] / time.median:,.0f} ± {100 * time.spread:.0f}%",
-            f"{time.median / tokens[name] / base:.2f}×",
-            f"{operations[name] / operations['baseline']:.2f}×",
-        ]
-        for name, time in seconds.items()
-    ]
-    where = f"{machine(args.threads)}, {args.size}, {args.sentences} sentences, beam {args.beam}"
-    show(f"Generation: {where}", ["", "tokens/s", "time / baseline", "operations / baseline"], table)
-    save(args.json, machine=where, sizes=SIZES[args.size], tokens=tokens, seconds=seconds, operations=operations)
+    parser.add_argument("--rows", nargs="+", metavar="NAME", help="only these, beside the baseline")
+    parser.add_argument("--no-again", action="store_true", help='leave out the rows "LM again", which take long')
+    memory.add_flags(parser)
+    args = parse(parser, arguments)
+    if args.peak_memory_of:
+        row = chosen(args)[args.peak_memory_of]
+        memory.print_own(lambda: Generation(*row, args.max_tokens[-1], args).run())
+        return
+    figures, tables = {}, []
+    for max_tokens in args.max_tokens:
+        figures[max_tokens] = found = measure(max_tokens, args, arguments)
+        many = max(1, max_tokens // LONGEST)
+        title = f"Generation, {args.size} models, {args.precision}, beam {args.beam}, {many} sentences a batch"
+        tables.append(ratio_table(title, found["tokens"], found["seconds"], found["operations"], found["peak_bytes"]))
+    report("generation", args, tables, batches=figures)
 
 
 if __name__ == "__main__":

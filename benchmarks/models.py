@@ -1,24 +1,31 @@
-"""Models of any size for the benchmarks: random weights, real classes, nothing read from the network."""
+"""Models of any size for the benchmarks: random weights, real classes, nothing read from a file or the network."""
 
 from __future__ import annotations
 
-import tempfile
+import json
 from argparse import Namespace
 from dataclasses import MISSING, dataclass
-from pathlib import Path
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+import lmfusion  # noqa: F401  it makes fairseq work here, so it is imported first
+
+# isort: split
+
 import torch
 from fairseq.data import Dictionary
+from fairseq.models import FairseqLanguageModel
+from fairseq.models.transformer_lm import TransformerLanguageModel, TransformerLanguageModelConfig
 
 from lmfusion.fusion.config import NONE, FusionConfig
 from lmfusion.fusion.model import TransformerLMFusion
-from lmfusion.lm.config import CausalLMConfig, ClozeLMConfig, plain_config
-from lmfusion.lm.interface import PretrainedLM
-from lmfusion.lm.loading import build as build_lm
+from lmfusion.lm.causal import UniTransformerLanguageModel
+from lmfusion.lm.cloze import BiTransformerLanguageModel
+from lmfusion.lm.config import CausalLMConfig, ClozeLMConfig
+from lmfusion.lm.loading import describe
 
-FAMILIES = {"src": ("bi_transformer_lm", ClozeLMConfig), "tgt": ("uni_transformer_lm", CausalLMConfig)}
+SOURCE, TARGET = "src", "tgt"
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,7 @@ class Sizes:
     max_positions: int = 1024
 
 
+@cache
 def dictionary_of_size(size: int) -> Dictionary:
     """fairseq's special symbols and made-up words."""
     dictionary = Dictionary()
@@ -45,11 +53,25 @@ def dictionary_of_size(size: int) -> Dictionary:
     return dictionary
 
 
-def language_model(side: str, sizes: Sizes, dictionary: Dictionary) -> PretrainedLM:
-    """A cloze LM for ``"src"``, a causal LM for ``"tgt"``."""
-    family, config = FAMILIES[side]
-    flags = {name: spec.default for name, spec in config.__dataclass_fields__.items()}
-    flags.update(
+def task_of(sizes: Sizes, **settings: Any) -> Any:
+    """What fairseq's models and criterions ask a task for."""
+    dictionary = dictionary_of_size(sizes.vocabulary)
+    return SimpleNamespace(
+        source_dictionary=dictionary, target_dictionary=dictionary, dictionary=dictionary, **settings
+    )
+
+
+def _defaults(config: Any) -> dict[str, Any]:
+    return {
+        name: spec.default if spec.default_factory is MISSING else spec.default_factory()
+        for name, spec in config.__dataclass_fields__.items()
+    }
+
+
+def language_model(side: str, sizes: Sizes) -> FairseqLanguageModel:
+    """lmfusion's cloze LM for the source side, its causal LM for the target side, as fairseq trains them."""
+    values = _defaults(ClozeLMConfig if side == SOURCE else CausalLMConfig)
+    values.update(
         decoder_embed_dim=sizes.lm_channels,
         decoder_ffn_embed_dim=sizes.lm_ffn,
         decoder_layers=sizes.lm_layers,
@@ -57,42 +79,53 @@ def language_model(side: str, sizes: Sizes, dictionary: Dictionary) -> Pretraine
         share_decoder_input_output_embed=True,
         max_target_positions=sizes.max_positions,
     )
-    description = {**plain_config(Namespace(**flags), config), "family": family}
-    if side == "src":
-        description["targets"] = ["self"]
-    return build_lm(description, dictionary)
+    family = BiTransformerLanguageModel if side == SOURCE else UniTransformerLanguageModel
+    return family.build_model(Namespace(**values), task_of(sizes, targets=["self" if side == SOURCE else "future"]))
 
 
-def _save(lm: PretrainedLM, side: str, path: Path) -> Path:
-    model = {"_name": FAMILIES[side][0], **lm.config}
-    cfg = {"model": model, "task": {"self_target": side == "src"}}
-    torch.save({"cfg": cfg, "model": {f"decoder.{name}": value for name, value in lm.state_dict().items()}}, path)
-    return path
+def fairseq_language_model(sizes: Sizes, blocks: int) -> TransformerLanguageModel:
+    """fairseq's own causal LM with tied embeddings and this many blocks, dropout as in lmfusion's."""
+    cfg = TransformerLanguageModelConfig(
+        decoder_embed_dim=sizes.lm_channels,
+        decoder_output_dim=sizes.lm_channels,
+        decoder_input_dim=sizes.lm_channels,
+        decoder_ffn_embed_dim=sizes.lm_ffn,
+        decoder_layers=blocks,
+        decoder_attention_heads=sizes.lm_heads,
+        decoder_normalize_before=True,
+        share_decoder_input_output_embed=True,
+        tokens_per_sample=sizes.max_positions,
+        max_target_positions=sizes.max_positions,
+        dropout=0.1,
+        attention_dropout=0.1,
+        activation_dropout=0.05,
+        tpu=False,
+        add_bos_token=False,
+    )
+    return TransformerLanguageModel.build_model(cfg, task_of(sizes))
 
 
 def seq2seq(sizes: Sizes, src: str = NONE, tgt: str = NONE, **flags: Any) -> TransformerLMFusion:
-    """A model of one cell of the paper's table.
+    """A model of one cell of the paper's table, built as from a checkpoint: by a description of the LMs in it.
 
     Args:
         sizes: of everything.
         src, tgt: what is done with a language model on each side.
         flags: further ones of ``transformer_lmfusion``.
     """
-    dictionary = dictionary_of_size(sizes.vocabulary)
-    values = {
-        name: spec.default if spec.default_factory is MISSING else spec.default_factory()
-        for name, spec in FusionConfig.__dataclass_fields__.items()
-    }
+    values = _defaults(FusionConfig)
     shape = {"embed_dim": sizes.channels, "ffn_embed_dim": sizes.ffn, "layers": sizes.layers}
     shape["attention_heads"] = sizes.heads
     for side in ("encoder", "decoder"):
         values.update({f"{side}_{name}": size for name, size in shape.items()})
     values.update(decoder_input_dim=sizes.channels, decoder_output_dim=sizes.channels, dropout=0.0)
     values.update(max_source_positions=sizes.max_positions, max_target_positions=sizes.max_positions, **flags)
-    with tempfile.TemporaryDirectory() as folder:
-        for side, fusion in (("src", src), ("tgt", tgt)):
-            if fusion != NONE:
-                path = _save(language_model(side, sizes, dictionary), side, Path(folder) / f"{side}.pt")
-                values.update({f"{side}_lm": str(path), f"{side}_fusion": fusion})
-        task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-        return TransformerLMFusion.build_model(Namespace(**values), task)
+    for side, fusion in ((SOURCE, src), (TARGET, tgt)):
+        if fusion != NONE:
+            with torch.device("meta"):
+                description = {"lm": describe(language_model(side, sizes).decoder), "fingerprint": "random weights"}
+            values.update({f"{side}_lm": "made up", f"{side}_fusion": fusion})
+            values[f"{side}_lm_config"] = json.dumps(description)
+    model = TransformerLMFusion.build_model(Namespace(**values), task_of(sizes))
+    model.load_state_dict(model.state_dict())  # a model from a description is of no use before it got its weights
+    return model

@@ -11,7 +11,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+
+import lmfusion  # noqa: F401  before fairseq
+
+# isort: split
+
+from fairseq.models import FairseqLanguageModel
 
 from lmfusion.lm.layout import shift_left, shift_right
 
@@ -23,7 +29,8 @@ def _heads(x: Tensor, heads: int) -> Tensor:
 
 def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: float) -> Tensor:
     """Softmax(QK + mask) V, with the weights in memory; B x H x T x D -> B x T x C."""
-    weights = torch.softmax(query @ key.transpose(-1, -2) + mask, dim=-1)
+    scores = query @ key.transpose(-1, -2)
+    weights = torch.softmax(scores + mask.to(scores.dtype), dim=-1)
     return (F.dropout(weights, dropout) @ value).transpose(1, 2).flatten(2)
 
 
@@ -58,6 +65,24 @@ def _tower(blocks: Any, x: Tensor, padding: Tensor, triangle: Tensor, extra: boo
     for block in blocks:
         x = _block(block, x, mask)
     return x
+
+
+class PlainLM(nn.Module):
+    """One of lmfusion's language models, computed plainly.
+
+    Args:
+        model: whose weights it takes.
+    """
+
+    def __init__(self, model: FairseqLanguageModel) -> None:
+        super().__init__()
+        self.lm = model.decoder
+        # As fairseq's criterions want it; these do not depend on how logits were computed.
+        self.get_normalized_probs, self.get_targets = model.get_normalized_probs, model.get_targets
+
+    def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> tuple[Tensor, dict[str, Any]]:
+        """B x T right-padded -> logits, B x T x V, and nothing."""
+        return (causal_logits if self.lm.is_causal else cloze_logits)(self.lm, src_tokens), {}
 
 
 def causal_logits(lm: Any, tokens: Tensor) -> Tensor:

@@ -1,136 +1,110 @@
-"""Pretraining of the language models: tokens/s against a plain implementation and against fairseq's transformer_lm.
+"""Pretraining of the language models: tokens/s and memory against a plain implementation and fairseq's transformer_lm.
 
-    python benchmarks/pretraining.py [--size small|big] [--tokens N] [--rounds N] [--json FILE]
+    lmfusion bench pretraining [--size small|big] [--tokens N] [--rounds N] [--precision P] [--json FILE]
 
 "plain" computes the same model on the same weights as a textbook would (benchmarks/plain_lm.py); that both give the
-same logits is checked first. fairseq's transformer_lm has as many blocks as both towers together. A step is forward,
-backward and Adam's update on made-up sentences of 20 to 36 tokens. On a GPU, weights are bf16.
+same logits is checked first. fairseq's transformer_lm has as many blocks as both towers and the joining block together.
+A step is forward, backward and Adam's update on made-up sentences of 20 to 36 tokens; lmfusion's takes its logits in
+chunks, the others have fairseq's cross entropy. "Of the peak" is the share of
+what large matrix products reach on this machine in the same precision, measured in the same run.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, Callable
+from typing import Any
 
+import memory
 import torch
-import torch.nn.functional as F
-from fairseq.models.transformer_lm import TransformerLanguageModel, TransformerLanguageModelConfig
-from models import Sizes, dictionary_of_size, language_model
-from plain_lm import causal_logits, cloze_logits
-from rows import SIZES
-from timing import alternate, machine, save, show
-from torch import Tensor, nn
-from training import EOS, PAD, batch
+from models import SOURCE, TARGET, fairseq_language_model, language_model
+from options import FP32, device, flags, parse
+from plain_lm import PlainLM
+from results import Table, report
+from steps import LONGEST, PAD, Training, sentences
+from timing import Spread, alternate, seconds
+from torch import nn
 
-BATCHES = 3
-
-
-def sentences(tokens: int, vocabulary: int, number: int) -> Tensor:
-    """``</s> w1 … wn </s>``, right-padded: B x T."""
-    target = batch(tokens, vocabulary, number)["target"]
-    return torch.cat([torch.full((target.size(0), 1), EOS), target], 1)
+BATCHES, OURS, PLAIN, FAIRSEQ = 3, "lmfusion", "plain", "fairseq transformer_lm"
+CRITERION, OURS_CRITERION = "cross_entropy", "chunked_cross_entropy"
+CLOZE, CAUSAL = "cloze", "causal"
+COLUMNS = ["", "tokens/s", "time / lmfusion's", "operations / lmfusion's", "of the peak", "peak memory"]
 
 
-class Pretraining:
-    """A language model in training; ``logits`` maps tokens to B x T x V."""
-
-    def __init__(self, lm: nn.Module, logits: Callable[[Tensor], Tensor], rows: list[Tensor], cloze: bool) -> None:
-        self.logits, self.rows, self.cloze = logits, rows, cloze
-        self.optimizer = torch.optim.Adam(lm.parameters(), lr=1e-5, betas=(0.9, 0.98))
-
-    def epoch(self) -> None:
-        """A step on every batch."""
-        for row in self.rows:
-            tokens, target = (row, row) if self.cloze else (row[:, :-1], row[:, 1:])
-            self.optimizer.zero_grad(set_to_none=True)
-            scores = F.log_softmax(self.logits(tokens), dim=-1, dtype=torch.float32)
-            F.nll_loss(scores.flatten(0, 1), target.flatten(), ignore_index=PAD, reduction="sum").backward()
-            self.optimizer.step()
+def build(kind: str, name: str, args: argparse.Namespace) -> nn.Module:
+    """One side of the comparison; lmfusion's and the plain one have the same weights."""
+    torch.manual_seed(1)
+    if name == FAIRSEQ:
+        blocks = args.sizes.lm_layers
+        return fairseq_language_model(args.sizes, 2 * blocks + 1 if kind == CLOZE else blocks)
+    lm = language_model(SOURCE if kind == CLOZE else TARGET, args.sizes)
+    return lm if name == OURS else PlainLM(lm)
 
 
-def fairseq_lm(sizes: Sizes, blocks: int) -> TransformerLanguageModel:
-    """fairseq's own causal LM with tied embeddings."""
-    cfg = TransformerLanguageModelConfig(
-        decoder_embed_dim=sizes.lm_channels,
-        decoder_output_dim=sizes.lm_channels,
-        decoder_input_dim=sizes.lm_channels,
-        decoder_ffn_embed_dim=sizes.lm_ffn,
-        decoder_layers=blocks,
-        decoder_attention_heads=sizes.lm_heads,
-        decoder_normalize_before=True,
-        share_decoder_input_output_embed=True,
-        tokens_per_sample=sizes.max_positions,
-        max_target_positions=sizes.max_positions,
-        dropout=0.1,
-        attention_dropout=0.1,
-        activation_dropout=0.05,
-        tpu=False,
-        add_bos_token=False,
-    )
-    dictionary = dictionary_of_size(sizes.vocabulary)
-    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    return TransformerLanguageModel.build_model(cfg, task)
+def start(kind: str, name: str, args: argparse.Namespace) -> Training:
+    """It in training."""
+    count = max(1, args.tokens // LONGEST)
+    samples = [sentences(count, args.sizes, seed, cloze=kind == CLOZE) for seed in range(BATCHES)]
+    return Training(build(kind, name, args), samples, args, args.criterion if name == OURS else CRITERION)
 
 
 @torch.no_grad()
-def check_equal(ours: Tensor, plain: Tensor, tokens: Tensor) -> float:
-    """Largest difference of two models' logits at words; they are of order 1."""
+def check_equal(kind: str, args: argparse.Namespace) -> float:
+    """Largest difference of the logits of lmfusion and the plain implementation at words, in fp32; they are of order 1.
+
+    Raises:
+        RuntimeError: if they are different models.
+    """
+    tokens = sentences(4, args.sizes, 0, cloze=kind == CLOZE)["net_input"]["src_tokens"].to(device())
+    ours, plain = (build(kind, name, args).to(device()).eval()(tokens)[0] for name in (OURS, PLAIN))
     difference = float((ours - plain)[tokens.ne(PAD)].abs().max())
-    assert difference < 1e-3, f"the plain implementation is another model: logits differ by {difference}"
+    if difference > 1e-3:
+        raise RuntimeError(f"the plain implementation is another model: logits differ by {difference}")
     return difference
 
 
-def sides(kind: str, sizes: Sizes, rows: list[Tensor], device: str) -> dict[str, Pretraining]:
-    """lmfusion's, the plain one and fairseq's, of one kind of language model."""
-    cloze, dictionary = kind == "cloze", dictionary_of_size(sizes.vocabulary)
-    plain: Callable[[Any, Tensor], Tensor] = cloze_logits if cloze else causal_logits
-    models: dict[str, Any] = {}
-    for name in ("lmfusion", "plain"):
-        torch.manual_seed(1)
-        models[name] = language_model("src" if cloze else "tgt", sizes, dictionary).to(device)
-    lm = models["lmfusion"].eval()
-    difference = check_equal(lm(rows[0])[0], plain(lm, rows[0]), rows[0])
-    print(f"{kind} LM: logits of lmfusion and the plain implementation differ by at most {difference:.1e} in float32")
-    models["fairseq"] = fairseq_lm(sizes, sizes.lm_layers * (2 if cloze else 1)).to(device)
-    dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    models = {name: model.to(dtype).train() for name, model in models.items()}
-    logits: dict[str, Callable[[Tensor], Tensor]] = {
-        "lmfusion": lambda tokens: models["lmfusion"](tokens)[0],
-        "plain": lambda tokens: plain(models["plain"], tokens),
-        "fairseq": lambda tokens: models["fairseq"](tokens)[0],
-    }
-    return {name: Pretraining(models[name], logits[name], rows, cloze) for name in models}
+def matrix_peak(args: argparse.Namespace) -> float:
+    """Floating-point operations per second of a large matrix product in the precision that is measured."""
+    size = 8192 if device() == "cuda" else 2048
+    dtype = torch.float32 if args.precision == FP32 else torch.bfloat16
+    left, right = (torch.randn(size, size, device=device()).to(dtype) for _ in range(2))
+    return 2 * size**3 / Spread([seconds(lambda: left @ right) for _ in range(5)][1:]).least
 
 
-def main() -> None:
+def measure(kind: str, args: argparse.Namespace, arguments: list[str] | None) -> tuple[Table, dict[str, Any]]:
+    """All sides of one kind of language model."""
+    sides = [OURS, PLAIN, FAIRSEQ]
+    peaks = {} if args.no_memory else memory.peaks(__file__, arguments, [f"{kind} {name}" for name in sides])
+    difference = check_equal(kind, args)
+    print(f"{kind} LM: logits of lmfusion and the plain implementation differ by at most {difference:.1e} in fp32")
+    running = {name: start(kind, name, args) for name in sides}
+    tokens, peak = running[OURS].tokens, matrix_peak(args)
+    operations = {name: training.operations() for name, training in running.items()}
+    time = alternate({name: training.epoch for name, training in running.items()}, args.rounds, kind)
+    table = Table(f"Pretraining, {kind} LM, {args.size}, {args.precision}, batches of {args.tokens} tokens", COLUMNS)
+    for name, spread in time.items():
+        more = f"{operations[name] / operations[OURS]:.2f}×"
+        share = f"{100 * operations[name] / spread.median / peak:.0f}%"
+        ratio = spread.over(time[OURS]).ratio()
+        table.rows.append([name, spread.rate(tokens), ratio, more, share, memory.shown(peaks.get(f"{kind} {name}"))])
+    figures = {"tokens": tokens, "seconds": time, "operations": operations, "peak_bytes": peaks}
+    return table, {**figures, "logits_differ": difference, "matrix_peak": peak}
+
+
+def main(arguments: list[str] | None = None) -> None:
     """Prints a table for each language model."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=SIZES, default="big" if torch.cuda.is_available() else "small")
-    parser.add_argument("--tokens", type=int, default=1500, help="padded tokens of a batch")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    logging.getLogger("lmfusion").setLevel(logging.WARNING)
-    device, sizes = "cuda" if torch.cuda.is_available() else "cpu", SIZES[args.size]
-    rows = [sentences(args.tokens, sizes.vocabulary, number).to(device) for number in range(BATCHES)]
-    tokens = sum(int(row.ne(PAD).sum()) for row in rows)
-    results = {}
-    for kind in ("cloze", "causal"):
-        measured = sides(kind, sizes, rows, device)
-        results[kind] = seconds = alternate({name: side.epoch for name, side in measured.items()}, args.rounds)
-        ours = seconds["lmfusion"].median
-        table = [
-            [name, f"{tokens / time.median:,.0f} ± {100 * time.spread:.0f}%", f"{time.median / ours:.2f}×"]
-            for name, time in seconds.items()
-        ]
-        title = f"Pretraining, {kind} LM: {machine(args.threads)}, {args.size}"
-        show(title, ["", "tokens/s", "time / lmfusion's"], table)
-    save(args.json, machine=machine(args.threads), sizes=sizes, tokens=tokens, seconds=results)
+    parser = flags(__doc__, rounds=5)
+    parser.add_argument("--tokens", type=int, default=1500, help="padded tokens of a batch (1500)")
+    parser.add_argument("--kinds", nargs="+", choices=(CLOZE, CAUSAL), default=[CLOZE, CAUSAL])
+    parser.add_argument("--criterion", default=OURS_CRITERION, help=f"of lmfusion's side ({OURS_CRITERION})")
+    memory.add_flags(parser)
+    args = parse(parser, arguments)
+    if args.peak_memory_of:
+        kind, _, name = args.peak_memory_of.partition(" ")
+        memory.print_own(lambda: start(kind, name, args).epoch())
+        return
+    found = {kind: measure(kind, args, arguments) for kind in args.kinds}
+    figures = {kind: figures for kind, (_, figures) in found.items()}
+    report("pretraining", args, [table for table, _ in found.values()], **figures)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How long ROUGE takes on a test set of the size of CNN-DailyMail's: 11,490 summaries of 60 tokens.
 
-    python benchmarks/rouge_speed.py [--summaries N] [--tokens N]
+    lmfusion bench rouge_speed [--summaries N] [--tokens N] [--json FILE]
 
 The text is made up: words drawn by Zipf's law from a vocabulary, four sentences per summary, and half of each
 hypothesis copied from its reference, so that matches are as frequent as in real summaries or more so.
@@ -8,10 +8,12 @@ hypothesis copied from its reference, so that matches are as frequent as in real
 
 from __future__ import annotations
 
-import argparse
 import random
-import time
 from itertools import accumulate
+
+from options import flags, parse
+from results import Table, report
+from timing import Spread, seconds
 
 from lmfusion.scoring import rouge
 
@@ -39,19 +41,18 @@ def _text(words: list[str]) -> str:
     return "\n".join(" ".join(words[start : start + length]) for start in range(0, len(words), length))
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     """Prints the seconds, and their ratio to the limit."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags(__doc__, rounds=1, sized=False)
     parser.add_argument("--summaries", type=int, default=11_490)
     parser.add_argument("--tokens", type=int, default=60)
-    args = parser.parse_args()
+    args = parse(parser, arguments)
     hypotheses, references = made_up_summaries(args.summaries, args.tokens)
-    start = time.perf_counter()
-    score = rouge.score(hypotheses, references)
-    seconds = time.perf_counter() - start
-    print(f"ROUGE of {args.summaries:,} summaries of {args.tokens} tokens: {seconds:.1f} s on one core")
-    print(f"  {seconds / LIMIT_SECONDS:.2f} of the limit of {LIMIT_SECONDS} s; {score.signature}")
-    print("  " + ", ".join(f"{metric} F1 {100 * score.means[metric].f1:.2f}" for metric in rouge.METRICS))
+    taken = Spread([seconds(lambda: rouge.score(hypotheses, references)) for _ in range(args.rounds)])
+    score = rouge.score(hypotheses[:1], references[:1])
+    table = Table(f"ROUGE of summaries of {args.tokens} tokens", ["summaries", "seconds", "of the limit"])
+    table.rows.append([f"{args.summaries:,}", f"{taken.median:.1f}", f"{taken.median / LIMIT_SECONDS:.2f}"])
+    report("rouge_speed", args, [table], seconds=taken, limit=LIMIT_SECONDS, signature=score.signature)
 
 
 if __name__ == "__main__":

@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-import json
-import platform
 import statistics
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Any, Callable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Callable
 
 import torch
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 
 @dataclass(frozen=True)
-class Seconds:
-    """Of one thing over all rounds."""
+class Spread:
+    """Median and range of what was measured in every round."""
 
-    median: float
-    least: float
-    most: float
+    values: list[float]
+    median: float = field(init=False)
+    least: float = field(init=False)
+    most: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        for name, function in (("median", statistics.median), ("least", min), ("most", max)):
+            object.__setattr__(self, name, function(self.values))
 
     @property
-    def spread(self) -> float:
-        """Half of the range, as a share of the median."""
+    def half_range(self) -> float:
+        """As a share of the median."""
         return (self.most - self.least) / 2 / self.median
+
+    def over(self, other: Spread) -> Spread:
+        """The ratios within each round: what slows the machine down for a while slows both sides."""
+        return Spread([ours / theirs for ours, theirs in zip(self.values, other.values)])
+
+    def ratio(self) -> str:
+        """For a table."""
+        return f"{self.median:.2f}× ({self.least:.2f}–{self.most:.2f})"
+
+    def rate(self, amount: float) -> str:
+        """Amount per second, for a table; these are seconds."""
+        return f"{amount / self.median:,.0f} ± {100 * self.half_range:.0f}%"
 
 
 def synchronize() -> None:
@@ -37,43 +50,35 @@ def synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def alternate(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Seconds]:
+def seconds(run: Callable[[], object]) -> float:
+    """How long it takes."""
+    synchronize()
+    start = time.perf_counter()
+    run()
+    synchronize()
+    return time.perf_counter() - start
+
+
+def progress(items: Iterable[int], what: str) -> Iterable[int]:
+    """Walk through items with a bar and the time left on stderr."""
+    return track(items, description=what, console=Console(stderr=True), transient=True)
+
+
+def alternate(sides: Mapping[str, Callable[[], object]], rounds: int, what: str = "measuring") -> dict[str, Spread]:
     """Run every side once a round, after a round that is not counted.
 
     Args:
         sides: what to run, by name.
         rounds: counted ones.
+        what: said beside the progress bar.
+
+    Returns:
+        Seconds.
     """
     found: dict[str, list[float]] = {name: [] for name in sides}
-    for number in track(range(rounds + 1), description="measuring", console=Console(stderr=True), transient=True):
+    for number in progress(range(rounds + 1), what):
         for name, run in sides.items():
-            synchronize()
-            start = time.perf_counter()
-            run()
-            synchronize()
+            taken = seconds(run)
             if number:
-                found[name].append(time.perf_counter() - start)
-    return {name: Seconds(statistics.median(values), min(values), max(values)) for name, values in found.items()}
-
-
-def machine(threads: int) -> str:
-    """What this runs on."""
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {threads} threads"
-    return f"{device}, torch {torch.__version__}, Python {platform.python_version()}"
-
-
-def show(title: str, columns: list[str], rows: list[list[str]]) -> None:
-    """Print a table."""
-    table = Table(title=title, title_justify="left")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
-
-
-def save(path: Path | None, **results: Any) -> None:
-    """Write results as JSON where a path is given."""
-    if path is not None:
-        plain = lambda value: asdict(value) if isinstance(value, Seconds) else str(value)  # noqa: E731
-        path.write_text(json.dumps(results, indent=2, default=plain) + "\n", encoding="utf-8")
+                found[name].append(taken)
+    return {name: Spread(values) for name, values in found.items()}

@@ -1,129 +1,86 @@
-"""What the strategies cost in training: target tokens/s, and the ratio to the baseline beside its arithmetic limit.
+"""What the strategies cost in training: target tokens/s, the ratio to the baseline beside its arithmetic limit, memory.
 
-    python benchmarks/training.py [--size small|big] [--tokens N] [--rounds N] [--cpu-bf16] [--rows NAME…] [--json FILE]
+    lmfusion bench training [--size small|big] [--tokens N] [--rounds N] [--precision P] [--rows NAME…] [--json FILE]
 
 A step is forward, backward and Adam's update on made-up sentences of 20 to 36 tokens. The limit is the ratio of
-floating-point operations that PyTorch counts in such a step. "stored" is SRC-ELMO from the second epoch on with
---src-lm-cache. On a GPU, weights are bf16.
+floating-point operations that PyTorch counts in the forward and backward passes. "stored" is SRC-ELMO from the second
+epoch on with --src-lm-cache. All rows are in one process; on a GPU that is too small for that choose some by --rows.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
 import tempfile
-from pathlib import Path
 from typing import Any
 
-import torch
-from fairseq.criterions.label_smoothed_cross_entropy import label_smoothed_nll_loss
-from rows import ROWS, SIZES, Row
-from timing import alternate, machine, save, show
-from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
+import memory
+from options import flags, parse
+from results import Table, report
+from rows import ROWS, Row
+from steps import LONGEST, Training, pairs
+from timing import Spread, alternate
 
 from lmfusion.fusion.config import ELMO
-from lmfusion.fusion.model import TransformerLMFusion
 
-PAD, EOS, BATCHES = 1, 2, 3
-Batch = dict[str, Tensor]
-
-
-def batch(tokens: int, vocabulary: int, number: int) -> Batch:
-    """Pairs of 20 to 36 tokens, padded as fairseq pads: sources on the left, targets on the right."""
-    generator = torch.Generator().manual_seed(number)
-    count = max(1, tokens // 36)
-    rows = {}
-    for side in ("source", "target"):
-        lengths = torch.randint(20, 37, (count,), generator=generator)
-        width = int(lengths.max())
-        words = torch.randint(4, vocabulary, (count, width), generator=generator)
-        words[:, -1] = EOS
-        padding = torch.arange(width) < (width - lengths).unsqueeze(1)
-        rows[side] = words.masked_fill(padding, PAD)
-    target = torch.stack([torch.cat([row[row != PAD], row[row == PAD]]) for row in rows["target"]])
-    shifted = torch.cat([torch.full((count, 1), EOS), target[:, :-1]], 1)
-    shifted = shifted.masked_fill(target.eq(PAD), PAD)
-    return {"source": rows["source"], "target": target, "shifted": shifted}
+BATCHES, BASELINE = 3, "baseline"
+CRITERION = "label_smoothed_cross_entropy"
+STORED = Row("SRC-ELMO, stored", src=ELMO)
+DROPOUT = 0.1
+COLUMNS = ["", "target tokens/s", "time / baseline", "arithmetic limit", "time / limit", "peak memory"]
 
 
-class Training:
-    """A model in training."""
-
-    def __init__(self, model: TransformerLMFusion, batches: list[Batch], device: str) -> None:
-        self.model = model.to(device, torch.bfloat16 if device == "cuda" else torch.float32).train()
-        self.batches = [{name: value.to(device) for name, value in batch.items()} for batch in batches]
-        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self.optimizer = torch.optim.Adam(trained, lr=1e-5, betas=(0.9, 0.98))
-
-    def loss(self, batch: Batch) -> Tensor:
-        """Label-smoothed cross entropy, as in the recipes."""
-        output = self.model(batch["source"], None, batch["shifted"])
-        scores = self.model.get_normalized_probs(output, log_probs=True)
-        target = batch["target"].view(-1, 1)
-        return label_smoothed_nll_loss(scores.view(-1, scores.size(-1)), target, 0.1, ignore_index=PAD)[0]
-
-    def epoch(self) -> None:
-        """A step on every batch."""
-        for batch in self.batches:
-            self.optimizer.zero_grad(set_to_none=True)
-            self.loss(batch).backward()
-            self.optimizer.step()
-
-    def operations(self) -> int:
-        """Floating-point operations of a step's forward and backward pass."""
-        self.loss(self.batches[0])  # what can be stored is stored
-        with FlopCounterMode(display=False) as counter:
-            self.loss(self.batches[0]).backward()
-        self.optimizer.zero_grad(set_to_none=True)
-        return int(counter.get_total_flops())
+def chosen(args: argparse.Namespace) -> list[Row]:
+    """The rows asked for, the baseline first."""
+    every = (*ROWS, STORED)
+    return [row for row in every if not args.rows or row.name in {BASELINE, *args.rows}]
 
 
-def sides(args: argparse.Namespace, device: str, cache: str) -> dict[str, Training]:
-    """All rows in training, and SRC-ELMO on stored states."""
-    sizes = SIZES[args.size]
-    batches = [batch(args.tokens, sizes.vocabulary, number) for number in range(BATCHES)]
-    flags: dict[str, Any] = {"cpu_bf16": args.cpu_bf16, "dropout": 0.1}
-    stored = Row("SRC-ELMO, stored", src=ELMO, flags={"src_lm_cache": cache})
-    return {
-        row.name: Training(row.build(sizes, **flags), batches, device)
-        for row in (*ROWS, stored)
-        if not args.rows or row.name in {"baseline", *args.rows}
-    }
+def start(row: Row, args: argparse.Namespace, cache: str) -> Training:
+    """A row in training."""
+    flags: dict[str, Any] = {"dropout": DROPOUT}
+    if row is STORED:
+        flags["src_lm_cache"] = cache
+    samples = [pairs(max(1, args.tokens // LONGEST), args.sizes, seed) for seed in range(BATCHES)]
+    return Training(row.build(args.sizes, **flags), samples, args, args.criterion)
 
 
-def main() -> None:
+def ratio_table(
+    title: str, tokens: int, time: dict[str, Spread], operations: dict[str, int], peaks: dict[str, int]
+) -> Table:
+    """Rates and ratios of what was timed, beside the limits that counting gives; a tokens' rate first."""
+    table = Table(title, COLUMNS)
+    for name, spread in time.items():
+        ratio, limit = spread.over(time[BASELINE]), operations[name] / operations[BASELINE]
+        line = [spread.rate(tokens), ratio.ratio(), f"{limit:.2f}×", f"{ratio.median / limit:.2f}"]
+        table.rows.append([name, *line, memory.shown(peaks.get(name))])
+    return table
+
+
+def main(arguments: list[str] | None = None) -> None:
     """Prints the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--size", choices=SIZES, default="big" if torch.cuda.is_available() else "small")
-    parser.add_argument("--tokens", type=int, default=1500, help="padded target tokens of a batch")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--rows", nargs="+", help="only these, beside the baseline")
-    parser.add_argument("--cpu-bf16", action="store_true", help="as the flag of the same name in training")
-    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--json", type=Path, help="write the figures to this file")
-    args = parser.parse_args()
-    torch.set_num_threads(args.threads)
-    logging.getLogger("lmfusion").setLevel(logging.WARNING)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    parser = flags(__doc__, rounds=5)
+    parser.add_argument("--tokens", type=int, default=1500, help="padded target tokens of a batch (1500)")
+    parser.add_argument("--rows", nargs="+", metavar="NAME", help="only these, beside the baseline")
+    text = f"that all rows are trained by, such as chunked_{CRITERION} ({CRITERION})"
+    parser.add_argument("--criterion", default=CRITERION, help=text)
+    memory.add_flags(parser)
+    args = parse(parser, arguments)
+    rows = chosen(args)
     with tempfile.TemporaryDirectory() as cache:
-        models = sides(args, device, cache)
-        operations = {name: training.operations() for name, training in models.items()}
-        seconds = alternate({name: training.epoch for name, training in models.items()}, args.rounds)
-    tokens = sum(int(batch["target"].ne(PAD).sum()) for batch in models["baseline"].batches)
-    base = seconds["baseline"]
-    table = [
-        [
-            name,
-            f"{tokens / time.median:,.0f} ± {100 * time.spread:.0f}%",
-            f"{time.median / base.median:.2f}×",
-            f"{operations[name] / operations['baseline']:.2f}×",
-        ]
-        for name, time in seconds.items()
-    ]
-    where = f"{machine(args.threads)}, {args.size}{', --cpu-bf16' if args.cpu_bf16 else ''}"
-    show(f"Training: {where}", ["", "target tokens/s", "time / baseline", "operations / baseline"], table)
-    save(args.json, machine=where, sizes=SIZES[args.size], tokens=tokens, seconds=seconds, operations=operations)
+        if args.peak_memory_of:
+            row = next(row for row in rows if row.name == args.peak_memory_of)
+            memory.print_own(lambda: start(row, args, cache).epoch())
+            return
+        names = [row.name for row in rows]
+        peaks = {} if args.no_memory else memory.peaks(__file__, arguments, names)
+        running = {row.name: start(row, args, cache) for row in rows}
+        operations = {name: training.operations() for name, training in running.items()}
+        time = alternate({name: training.epoch for name, training in running.items()}, args.rounds)
+    tokens = running[BASELINE].tokens
+    chunked = ", logits in chunks" if args.criterion.startswith("chunked_") else ""
+    title = f"Training, {args.size} models, {args.precision}, batches of {args.tokens} tokens{chunked}"
+    table = ratio_table(title, tokens, time, operations, peaks)
+    report("training", args, [table], tokens=tokens, seconds=time, operations=operations, peak_bytes=peaks)
 
 
 if __name__ == "__main__":

@@ -14,25 +14,23 @@ from lmfusion.commands import bench
 def test_benchmarks_are_listed_with_what_they_measure(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench"]) == 0
     listed = capsys.readouterr().out
-    for name in ("training", "generation", "decoding_cache", "rouge_speed"):
+    for name in ("all", "training", "generation", "pretraining", "growth", "limits", "decoding_cache", "rouge_speed"):
         assert f"{name} " in listed
+    assert "tensorboardX" not in listed
     assert "models" not in listed.split(), "what benchmarks share is none"
 
 
 def test_options_reach_the_benchmark(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """Decoding at two lengths: the LM run again over the whole prefix costs more operations than the cached one."""
     out = tmp_path / "found.json"
-    options = ["--lengths", "8", "16", "--rows", "1", "--threads", "1", "--json", str(out)]
-    assert cli.main(["bench", "decoding_cache", *options]) == 0
-    found = json.loads(out.read_text(encoding="utf-8"))["milliseconds"]
-    assert [row["length"] for row in found["elmo"]] == [8, 16]
-    assert all(row["cached"] > 0 and row["again"] > 0 for rows in found.values() for row in rows)
-    assert "--tgt-fusion finetune" in capfd.readouterr().out
+    options = ["--summaries", "20", "--threads", "1", "--json", str(out)]
+    assert cli.main(["bench", "rouge_speed", *options]) == 0
+    assert json.loads(out.read_text(encoding="utf-8"))["command"] == ["rouge_speed", *options[:-2]]
+    assert "ROUGE of summaries" in capfd.readouterr().out
 
 
 def test_unknown_name_and_failure_are_said_plainly(capfd: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "nothing"]) == 2
-    assert "there is no such benchmark; there are decoding_cache" in capfd.readouterr().err
+    assert "there is no such benchmark; there are all, decoding_cache" in capfd.readouterr().err
     assert cli.main(["bench", "training", "--size", "nothing"]) == 2
     assert "the benchmark training ended with status 2" in capfd.readouterr().err
 

@@ -1,0 +1,64 @@
+"""What `lmfusion bench all` runs, in order, and about how long each takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Run:
+    """A benchmark with its options.
+
+    Attributes:
+        name: of its results.
+        benchmark: as ``lmfusion bench`` knows it.
+        options: of it.
+        minutes: on the machine the plan was made for; only their proportions matter to the estimate.
+    """
+
+    name: str
+    benchmark: str
+    options: tuple[str, ...]
+    minutes: float
+
+
+def _run(name: str, benchmark: str, options: str, minutes: float) -> Run:
+    return Run(name, benchmark, tuple(options.split()), minutes)
+
+
+# One core of a server CPU.
+CPU = (
+    _run("limits", "limits", "", 0.6),
+    _run("training", "training", "--tokens 720", 5),
+    _run("training_autocast", "training", "--tokens 720 --precision autocast --no-memory", 3),
+    _run("pretraining", "pretraining", "--tokens 720", 4.5),
+    _run("generation", "generation", "--max-tokens 36 288 --no-memory", 3.5),
+    _run("decoding_cache", "decoding_cache", "--hypotheses 5", 3),
+    _run("growth", "growth", "--channels 128 --vocabulary 4625 --tokens 512", 4.5),
+    _run("rouge_speed", "rouge_speed", "", 0.2),
+)
+
+# A GPU with 80 GB.
+GPU = (
+    _run("limits", "limits", "", 0.5),
+    _run("training", "training", "--tokens 3584", 3),
+    _run("training_fp32", "training", "--tokens 3584 --precision fp32 --no-memory", 3),
+    _run("pretraining", "pretraining", "--tokens 9920", 3),
+    _run("pretraining_fp32", "pretraining", "--tokens 2480 --precision fp32", 3),
+    _run("generation", "generation", "--max-tokens 36 12000", 6),
+    _run("decoding_cache", "decoding_cache", "--hypotheses 100", 4),
+    _run("growth", "growth", "--tokens 4096", 6),
+    _run("rouge_speed", "rouge_speed", "", 0.2),
+)
+
+# The same code on models of a size that proves nothing: a rehearsal.
+_TINY = "--size small --channels 32 --layers 1 --lm-layers 2 --vocabulary 200 --rounds 1"
+REHEARSAL = (
+    _run("limits", "limits", f"{_TINY} --tokens 8", 0.1),
+    _run("training", "training", f"{_TINY} --tokens 72 --no-memory", 0.1),
+    _run("pretraining", "pretraining", f"{_TINY} --tokens 72 --no-memory", 0.1),
+    _run("generation", "generation", f"{_TINY} --max-tokens 36 --length 6 --no-memory", 0.1),
+    _run("decoding_cache", "decoding_cache", f"{_TINY} --lengths 8 16 --hypotheses 2", 0.1),
+    _run("growth", "growth", f"{_TINY} --along length --values 8 16 --tokens 64", 0.1),
+    _run("rouge_speed", "rouge_speed", "--summaries 50", 0.1),
+)

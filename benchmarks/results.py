@@ -1,0 +1,104 @@
+"""What a benchmark found: shown as tables, and kept as JSON from which the pages' tables are made."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from dataclasses import asdict, dataclass, field, is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table as RichTable
+
+import lmfusion
+
+WIDTH = 150  # of a table, wherever it is printed to
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a title; the first column names them."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]] = field(default_factory=list)
+
+    def show(self) -> None:
+        """Print it."""
+        table = RichTable(title=self.title, title_justify="left")
+        for number, column in enumerate(self.columns):
+            table.add_column(column, justify="right" if number else "left", no_wrap=True)
+        for row in self.rows:
+            table.add_row(*row)
+        console = Console()
+        console.width = max(console.width, WIDTH)
+        console.print(table)
+
+    def markdown(self) -> str:
+        """For a page."""
+        lines = [self.columns, ["---"] * len(self.columns), *self.rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def machine(threads: int) -> dict[str, Any]:
+    """What this runs on, and the versions of what runs."""
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    installed = "ve-fairseq" if sys.version_info >= (3, 11) else "fairseq"
+    return {
+        "gpu": gpu,
+        "cpu": _processor(),
+        "cores": os.cpu_count(),
+        "threads": threads,
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "fairseq": version(installed),
+        "lmfusion": lmfusion.__version__,
+    }
+
+
+def _processor() -> str:
+    """The CPU's name as the system gives it."""
+    if Path("/proc/cpuinfo").exists():
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def report(name: str, args: Any, tables: list[Table], **figures: Any) -> None:
+    """Print the tables below the machine, and write all as JSON where ``--json`` was given.
+
+    Args:
+        name: of the benchmark.
+        args: its flags.
+        tables: to show.
+        figures: everything measured.
+    """
+    where = machine(args.threads)
+    print(", ".join(f"{key} {value}" for key, value in where.items() if value is not None))
+    for table in tables:
+        table.show()
+    if args.json is None:
+        return
+    settings = {key: value for key, value in vars(args).items() if key not in ("json", "figures", "given")}
+    found = {"command": [name, *_repeatable(args.given)], "machine": where, "settings": settings}
+    found.update(tables=tables, figures=figures)
+    args.json.parent.mkdir(parents=True, exist_ok=True)
+    args.json.write_text(json.dumps(found, indent=1, default=_plain, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _repeatable(arguments: list[str]) -> list[str]:
+    """A command line without the folders of whoever ran it."""
+    paths = ("--json", "--figures")
+    pairs = zip(["", *arguments], arguments)
+    return [argument for before, argument in pairs if argument not in paths and before not in paths]
+
+
+def _plain(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)

@@ -1,0 +1,47 @@
+"""The benchmarks are scripts beside each other: their folder goes on the path as when one of them is run."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+FOLDER = Path(__file__).parents[3] / "benchmarks"
+TINY = "--channels 32 --layers 1 --lm-layers 2 --vocabulary 200 --rounds 1 --threads 1".split()
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A benchmark sets threads and log levels for its process."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    threads = torch.get_num_threads()
+    levels = {name: logging.getLogger(name).level for name in ("lmfusion", "fairseq", "matplotlib")}
+    yield
+    torch.set_num_threads(threads)
+    for name, level in levels.items():
+        logging.getLogger(name).setLevel(level)
+
+
+@pytest.fixture
+def module() -> Callable[[str], Any]:
+    """A script of benchmarks/ by name."""
+    return importlib.import_module
+
+
+@pytest.fixture
+def measure(module: Callable[[str], Any], tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    """Run a benchmark on tiny models; returns its JSON."""
+
+    def run(name: str, options: str, *, tiny: bool = True) -> dict[str, Any]:
+        path = tmp_path / f"{name}.json"
+        module(name).main([*(TINY if tiny else []), *options.split(), "--json", str(path)])
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+
+    return run

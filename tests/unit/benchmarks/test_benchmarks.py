@@ -1,0 +1,111 @@
+"""Every benchmark runs end to end on tiny models: what it prints and writes, not how fast it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+ROWS = ["baseline", "SHARED", "SRC-ELMO", "SRC-FT", "TGT-ELMO", "TGT-FT", "SRC-ELMO+SHDEMB"]
+Measure = Callable[..., dict[str, Any]]
+
+
+def cells(table: dict[str, Any], column: str) -> dict[str, str]:
+    """A column by row."""
+    number = table["columns"].index(column)
+    return {row[0]: row[number] for row in table["rows"]}
+
+
+def test_training_tells_ratio_and_limit_of_every_row(measure: Measure, capsys: pytest.CaptureFixture[str]) -> None:
+    found = measure("training", "--tokens 72 --no-memory")
+    table = found["tables"][0]
+    assert list(cells(table, "time / baseline")) == [*ROWS, "SRC-ELMO, stored"]
+    limits = {name: float(text.rstrip("×")) for name, text in cells(table, "arithmetic limit").items()}
+    assert limits["baseline"] == limits["SHARED"] == 1.0
+    assert 1.0 < limits["SRC-ELMO, stored"] < limits["SRC-ELMO"] < limits["SRC-FT"], "only the projection is left"
+    assert 1.0 < limits["TGT-ELMO"] < limits["TGT-FT"]
+    assert cells(table, "time / baseline")["baseline"] == "1.00× (1.00–1.00)"
+    out = capsys.readouterr().out
+    assert "arithmetic limit" in out
+    assert f"torch {torch.__version__}" in out, "versions are told"
+    assert found["machine"]["threads"] == 1
+    assert found["command"][0] == "training"
+    assert "--json" not in found["command"], "the command can be repeated elsewhere"
+
+
+def test_generation_without_the_cache_makes_more_operations(measure: Measure) -> None:
+    found = measure("generation", "--rows TGT-ELMO TGT-FT --max-tokens 36 --length 6 --no-memory")
+    operations = found["figures"]["batches"]["36"]["operations"]
+    assert list(operations) == ["baseline", "TGT-ELMO", "TGT-ELMO, LM again", "TGT-FT", "TGT-FT, LM again"]
+    for row in ("TGT-ELMO", "TGT-FT"):
+        assert operations["baseline"] < operations[row] < operations[f"{row}, LM again"]
+
+
+def test_reading_again_gives_the_same_states(module: Callable[[str], Any]) -> None:
+    """Both ways of decoding compute one model, or their ratio would mean nothing."""
+    models, rows, uncached = module("models"), module("rows"), module("uncached")
+    sizes = rows.replace(rows.SMALL, vocabulary=40, channels=16, ffn=32, layers=1, heads=2)
+    sizes = rows.replace(sizes, lm_channels=16, lm_ffn=32, lm_layers=2, lm_heads=2)
+    torch.manual_seed(1)
+    model = models.seq2seq(sizes, tgt="elmo").eval()
+    tokens = torch.randint(4, 40, (2, 5))
+
+    def steps() -> torch.Tensor:
+        state: dict[str, Any] = {}
+        encoder_out = model.encoder(tokens, torch.tensor([5, 5]))
+        last = [model.decoder(tokens[:, :end], encoder_out, incremental_state=state)[0] for end in range(1, 6)]
+        return torch.cat(last, 1)
+
+    with torch.no_grad():
+        cached = steps()
+        again = uncached.Uncached(model)
+        torch.testing.assert_close(steps(), cached)
+        again.active = False
+        torch.testing.assert_close(steps(), cached)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "autocast"])
+def test_pretraining_is_compared_with_the_same_model(measure: Measure, precision: str) -> None:
+    found = measure("pretraining", f"--tokens 72 --kinds cloze --no-memory --precision {precision}")
+    figures = found["figures"]["cloze"]
+    assert figures["logits_differ"] < 1e-4
+    assert figures["matrix_peak"] > 0
+    operations = figures["operations"]
+    assert operations["plain"] == pytest.approx(operations["lmfusion"], rel=0.1), "but for the extra key"
+    assert operations["fairseq transformer_lm"] == pytest.approx(operations["lmfusion"], rel=0.1)
+
+
+def test_growth_is_drawn(measure: Measure, tmp_path: Path) -> None:
+    found = measure("growth", f"--along depth --values 1 3 --tokens 32 --figures {tmp_path}")
+    limits = {depth: rows["SRC-FT"]["limit"] for depth, rows in found["figures"]["depth"].items()}
+    assert limits["3"] > limits["1"], "a deeper LM costs more"
+    assert (tmp_path / "growth_depth.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert str(tmp_path) not in " ".join(found["command"])
+
+
+def test_decoding_grows_for_both_strategies(measure: Measure) -> None:
+    figures = measure("decoding_cache", "--lengths 8 16 --hypotheses 1")["figures"]
+    for strategy in ("elmo", "finetune"):
+        assert list(figures[strategy]["milliseconds"]) == ["8", "16"]
+        assert figures[strategy]["operations"]["16"] > figures[strategy]["operations"]["8"]
+
+
+def test_ratios_are_taken_within_a_round(module: Callable[[str], Any]) -> None:
+    """A machine that is twice as slow in one round changes no ratio."""
+    spread = module("timing").Spread
+    ratio = spread([3.0, 6.0, 3.3]).over(spread([2.0, 4.0, 2.0]))
+    assert ratio.median == pytest.approx(1.5)
+    assert (ratio.least, ratio.most) == pytest.approx((1.5, 1.65))
+    assert ratio.ratio() == "1.50× (1.50–1.65)"
+
+
+@pytest.mark.slow
+def test_peak_memory_is_each_rows_own(measure: Measure) -> None:
+    """A fine-tuned LM keeps its weights, gradients and Adam's moments: 12 layers of 128 channels, 20,000 types."""
+    sizes = "--channels 128 --layers 1 --lm-layers 12 --vocabulary 20000"
+    peaks = measure("training", f"{sizes} --tokens 72 --rows SRC-FT")["figures"]["peak_bytes"]
+    lm = 24 * 12 * 128**2 + 20_000 * 128
+    assert peaks["SRC-FT"] - peaks["baseline"] > 0.5 * 4 * 4 * lm
