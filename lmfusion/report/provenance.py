@@ -6,6 +6,7 @@ import hashlib
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -13,6 +14,13 @@ from lmfusion.errors import UserError
 
 PACKAGES = ("lmfusion", "torch", "ve-fairseq", "fairseq", "numpy", "sacrebleu", "sacremoses", "sentencepiece")
 DATA_SUFFIXES = (".bin", ".idx", ".txt")
+ENVIRONMENT = (
+    *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "PYTHONHASHSEED"),
+    *("NVIDIA_TF32_OVERRIDE", "WORLD_SIZE", "SLURM_NTASKS", "SLURM_NNODES"),
+)
+"""Variables that change how a command computes, or in how many processes; none that says on which machine."""
+_PROCESSES = ("--nproc_per_node", "--nproc-per-node", "--nnodes", "--distributed-world-size")
+_PRECISIONS = ("fp16", "bf16", "memory-efficient-fp16", "memory-efficient-bf16", "amp", "cpu-bf16")
 PROGRAM = Path(__file__).resolve().parents[2]
 
 
@@ -45,6 +53,18 @@ def machine() -> dict[str, object]:
     """What kind of machine this is; nothing that says which one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"system": platform.system(), "processor": platform.machine(), "cores": cores, "gpu": _gpu_name()}
+
+
+def launch(command: list[str], environment: Mapping[str, str] = os.environ) -> dict[str, object]:
+    """How a command was started: the flags that give its processes, its precision, and variables that steer it.
+
+    The number of threads and processes decides the order of sums, and so the last digits of every result.
+    """
+    words = [part for word in command for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    processes = {word.lstrip("-"): value for word, value in zip(words, words[1:]) if word in _PROCESSES}
+    precision = [name for name in _PRECISIONS if f"--{name}" in words]
+    variables = {name: environment[name] for name in ENVIRONMENT if name in environment}
+    return {"processes": processes, "precision": precision or ["fp32"], "environment": variables}
 
 
 def _gpu_name() -> str | None:

@@ -93,6 +93,7 @@ class RunFolder:
             if before["state"] == FINISHED:
                 return False
         step = {"seconds": 0.0, "attempts": 0, **before, "command": command, "data_sha256": hashes}
+        step["launch"] = provenance.launch(command)
         step.update(state=STARTED, attempts=step["attempts"] + 1, started_at=step.get("started_at", now()))
         self._update(name, step, seed=seed)
         return True

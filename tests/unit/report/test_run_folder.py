@@ -102,3 +102,18 @@ def test_a_spoiled_record_is_named(tmp_path: Path, content: str) -> None:
 
 def test_outside_a_repository_there_is_no_commit(tmp_path: Path) -> None:
     assert provenance.git_commit(tmp_path) is None
+
+
+def test_how_a_command_was_started_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads, processes and precision change the last digits of every figure."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("HOSTNAME", "node17")
+    run = RunFolder(tmp_path)
+    run.begin("train", ["torchrun", "--nproc_per_node=2", "fairseq-train", "bin", "--bf16", "--seed", "7"], seed=7)
+    started = run.step("train")["launch"]
+    assert started["processes"] == {"nproc_per_node": "2"}
+    assert started["precision"] == ["bf16"]
+    assert started["environment"]["OMP_NUM_THREADS"] == "3"
+    assert "node17" not in str(run.record)
+    run.begin("test", ["fairseq-generate", "bin"])
+    assert run.step("test")["launch"]["precision"] == ["fp32"]
