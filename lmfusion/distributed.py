@@ -7,7 +7,6 @@ on a CPU.
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 from collections.abc import Mapping
@@ -37,17 +36,6 @@ def launched_processes(environment: Mapping[str, str]) -> int:
     if all(name in environment for name in TORCHRUN):
         return int(environment["WORLD_SIZE"])
     return int(environment.get("SLURM_STEP_NUM_TASKS", 1)) if "SLURM_PROCID" in environment else 1
-
-
-def keep_bf16_on_gpus(cfg: Any) -> None:
-    """Take back that ``--bf16`` means a TPU, which fairseq's command line makes of it: it would see no GPU.
-
-    Args:
-        cfg: fairseq's whole configuration. With PyTorch's XLA installed it stays as it is.
-    """
-    if cfg.common.bf16 and cfg.common.tpu and importlib.util.find_spec("torch_xla") is None:
-        with open_dict(cfg):
-            cfg.common.tpu = cfg.distributed_training.tpu = False
 
 
 def join_launched(cfg: Any, environment: Mapping[str, str]) -> None:
@@ -156,7 +144,6 @@ def _wrap_call_main() -> None:
 
     def call_main(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
         """fairseq's, in a process that knows its place."""
-        keep_bf16_on_gpus(cfg)
         join_launched(cfg, os.environ)
         return original(cfg, main, **kwargs)
 
