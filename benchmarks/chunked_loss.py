@@ -1,6 +1,6 @@
 """The loss over the vocabulary in chunks against fairseq's criterion on all logits: time and peak memory.
 
-    lmfusion bench chunked_loss [--vocabulary V…] [--channels C…] [--tokens N…] [--precision P…] [--rounds N] [--json FILE]
+    lmfusion bench chunked_loss [--vocabulary V…] [--channels C…] [--tokens N…] [--precision P…] [--json FILE]
 
 Both sides are label-smoothed criterions, forward and backward, on the same random features and output embeddings, with
 a tenth of the targets padding. "memory" is a ratio of peaks, of processes that do nothing else: what both sides need
@@ -25,12 +25,14 @@ from results import Table, report
 from timing import alternate
 from torch import Tensor, nn
 
+import lmfusion  # isort: split  # noqa: F401  it makes fairseq work here, so it is imported first
 from lmfusion.criterions import ChunkedLabelSmoothedCrossEntropy
 from lmfusion.lm.interface import Head
 
 CRITERIONS = {"fairseq": LabelSmoothedCrossEntropyCriterion, "chunked": ChunkedLabelSmoothedCrossEntropy}
 COLUMNS = ["types, channels, tokens, precision", "fairseq s", "chunked s", "time", "fairseq", "chunked", "memory"]
 SMOOTHING, PADDING = 0.1, 0.1
+Setting = tuple[int, int, int, str]
 
 
 class Softmax(nn.Module):
@@ -60,7 +62,7 @@ class Softmax(nn.Module):
 class Step:
     """Loss and gradients of one side."""
 
-    def __init__(self, side: str, setting: tuple[int, int, int, str]) -> None:
+    def __init__(self, side: str, setting: Setting) -> None:
         vocabulary, channels, tokens, self.precision = setting
         torch.manual_seed(1)
         dictionary = dictionary_of_size(vocabulary)
@@ -80,7 +82,7 @@ class Step:
         return loss.item()
 
 
-def measure(setting: tuple[int, int, int, str], args: argparse.Namespace, arguments: list[str] | None) -> dict[str, Any]:
+def measure(setting: Setting, args: argparse.Namespace, arguments: list[str] | None) -> dict[str, Any]:
     """Seconds of every round and bytes, by side."""
     names = ("vocabulary", "channels", "tokens", "precision")
     more = [word for name, value in zip(names, setting) for word in (f"--{name}", str(value))]
