@@ -25,6 +25,15 @@ from lmfusion.report import provenance
 STARTED, FINISHED, FAILED = "started", "finished", "failed"
 RUN_FILE, SCORES_FILE, LOCK_FILE = "run.json", "scores.json", ".lock"
 
+_STEP: dict[str, Any] = {
+    "state": str,
+    "command": list,
+    "seconds": (int, float),
+    "attempts": int,
+    "result": dict,
+    "data_sha256": (dict, str, type(None)),
+}
+
 
 class RunFolder:
     """One run folder on disk."""
@@ -36,7 +45,7 @@ class RunFolder:
     @property
     def record(self) -> dict[str, Any]:
         """The content of run.json; empty before the first step."""
-        return read_json(self.path / RUN_FILE)
+        return _checked(self.path / RUN_FILE, read_json(self.path / RUN_FILE))
 
     @property
     def scores(self) -> dict[str, Any]:
@@ -88,9 +97,9 @@ class RunFolder:
         hashes = provenance.hash_data(data) if data else None
         before = self.step(name)
         if before:
-            self._check_same(name, "command", before["command"], command)
-            self._check_same(name, "data", before["data_sha256"], hashes)
-            if before["state"] == FINISHED:
+            self._check_same(name, "command", before.get("command"), command)
+            self._check_same(name, "data", before.get("data_sha256"), hashes)
+            if before.get("state") == FINISHED:
                 return False
         step = {"seconds": 0.0, "attempts": 0, **before, "command": command, "data_sha256": hashes}
         step["launch"] = provenance.launch(command)
@@ -102,8 +111,8 @@ class RunFolder:
         if before == current:
             return
         if what == "command":
-            gone = " ".join(word for word in before if word not in current) or "nothing"
-            new = " ".join(word for word in current if word not in before) or "nothing"
+            gone = " ".join(word for word in before or [] if word not in current) or "nothing"
+            new = " ".join(word for word in current if word not in (before or [])) or "nothing"
             difference = f"with other flags ({gone} then, {new} now)"
         else:
             difference = "on other data"
@@ -139,8 +148,8 @@ class RunFolder:
             record = {"name": self.path.name, "git_commit": provenance.git_commit(), "steps": {}}
             record.update(versions=provenance.versions(), machine=provenance.machine())
         record.update({key: value for key, value in fields.items() if value is not None})
-        record["steps"][name] = step
-        states = [each["state"] for each in record["steps"].values()]
+        record.setdefault("steps", {})[name] = step
+        states = [each.get("state") for each in record["steps"].values()]
         record["state"] = next((state for state in (FAILED, STARTED) if state in states), FINISHED)
         write_json(self.path / RUN_FILE, record)
 
@@ -160,11 +169,33 @@ def read_json(path: Path) -> dict[str, Any]:
         return {}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: is not JSON ({error}). Was it edited? Mend it or delete the run folder.") from error
     if not isinstance(content, dict):
         raise UserError(f"{path}: holds no JSON object. Mend it or delete the run folder.")
     return content
+
+
+def _checked(path: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """A record whose parts are of the types that this module writes, as far as they are there.
+
+    Raises:
+        UserError: naming the part that is not.
+    """
+    steps = record.get("steps")
+    parts: list[tuple[Any, str, Any]] = [(record, name, dict) for name in ("steps", "model", "versions", "machine")]
+    for step in steps.values() if isinstance(steps, dict) else []:
+        parts.append(({"step": step}, "step", dict))
+        parts += [(step, name, kind) for name, kind in _STEP.items() if isinstance(step, dict)]
+        words = step.get("command") if isinstance(step, dict) else None
+        parts += [({"command": word}, "command", str) for word in (words if isinstance(words, list) else [])]
+    for owner, name, kind in parts:
+        if name in owner and (not isinstance(owner[name], kind) or isinstance(owner[name], bool)):
+            raise UserError(
+                f"{path}: {name} is {str(owner[name])[:40]!r}, which is never written there. Was it edited? Mend it or "
+                f"delete the run folder."
+            )
+    return record
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
