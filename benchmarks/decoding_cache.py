@@ -99,7 +99,7 @@ def measure(fusion: str, args: argparse.Namespace) -> tuple[Table, dict[str, Any
     for length in lengths:
         running[CACHED].go_to(length - 1)
         operations[length] = counting.operations(running[CACHED].step)
-    title = f"--tgt-fusion {fusion}, {args.size} models, {args.precision}, {args.hypotheses} hypotheses at a time"
+    title = f"--tgt-fusion {fusion}, {args.models}, {args.precision}, {args.hypotheses} hypotheses at a time"
     table = Table(title, COLUMNS, [_line(length, found, operations) for length in lengths])
     return table, {"milliseconds": found, "operations": operations}
 

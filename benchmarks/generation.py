@@ -18,10 +18,10 @@ import torch
 from models import dictionary_of_size
 from options import BF16, autocast, device, flags, parse
 from results import report
-from rows import ROWS, Row
+from rows import BASELINE, ROWS, Row, check_names
 from steps import LONGEST, pairs, to_device
 from timing import alternate
-from training import BASELINE, ratio_table
+from training import ratio_table
 from uncached import Uncached
 
 import lmfusion  # noqa: F401  before fairseq
@@ -100,6 +100,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--no-again", action="store_true", help='leave out the rows "LM again", which take long')
     memory.add_flags(parser)
     args = parse(parser, arguments)
+    check_names(parser, args.rows, [row.name for row in ROWS])
     if args.peak_memory_of:
         row = chosen(args)[args.peak_memory_of]
         memory.print_own(lambda: Generation(*row, args.max_tokens[-1], args).run())
@@ -108,7 +109,7 @@ def main(arguments: list[str] | None = None) -> None:
     for max_tokens in args.max_tokens:
         figures[max_tokens] = found = measure(max_tokens, args, arguments)
         many = max(1, max_tokens // LONGEST)
-        title = f"Generation, {args.size} models, {args.precision}, beam {args.beam}, {many} sentences a batch"
+        title = f"Generation, {args.models}, {args.precision}, beam {args.beam}, sentences a batch: {many}"
         tables.append(ratio_table(title, found["tokens"], found["seconds"], found["operations"], found["peak_bytes"]))
     report("generation", args, tables, batches=figures)
 

@@ -16,10 +16,10 @@ from typing import Any, Callable
 from models import Sizes
 from options import flags, parse
 from results import Table, report
-from rows import ROWS
+from rows import BASELINE, ROWS
 from steps import LONGEST, Training, pairs
 from timing import Spread, alternate
-from training import BASELINE, CRITERION, DROPOUT
+from training import CRITERION, DROPOUT
 
 CELLS = [row for row in ROWS if row.name in (BASELINE, "SRC-ELMO", "SRC-FT", "TGT-ELMO", "TGT-FT")]
 
@@ -93,7 +93,7 @@ def at(point: Point, args: argparse.Namespace, what: str) -> dict[str, Any]:
 
 def table_of(name: str, found: dict[int, dict[str, Any]], args: argparse.Namespace) -> Table:
     """Ratios beside their limits; microseconds of the baseline."""
-    title = f"Training by {AXES[name].label}, {args.size} models, {args.precision}: time / baseline (arithmetic limit)"
+    title = f"Training by {AXES[name].label}, {args.models}, {args.precision}: time / baseline (arithmetic limit)"
     table = Table(title, [AXES[name].label, "baseline, µs a token", *(row.name for row in CELLS[1:])])
     for value, rows in found.items():
         base = rows[BASELINE]["microseconds"]

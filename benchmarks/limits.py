@@ -13,9 +13,9 @@ import torch
 from counting import Uninitialized, operations
 from options import flags, parse
 from results import Table, report
-from rows import ROWS, Row
+from rows import BASELINE, ROWS, Row
 from steps import pairs
-from training import BASELINE, CRITERION, Training
+from training import CRITERION, Training
 
 
 def count(row: Row, args: argparse.Namespace) -> int:
@@ -45,7 +45,7 @@ def main(arguments: list[str] | None = None) -> None:
         [name, f"{number / args.tokens / 1e9:.2f}", f"{number / found[BASELINE]:.2f}×"]
         for name, number in found.items()
     ]
-    title = f"Operations of training, {args.size} models, sentences of {args.tokens} tokens"
+    title = f"Operations of training, {args.models}, sentences of {args.tokens} tokens"
     table = Table(title, ["", "GFLOP a token", "arithmetic limit"], rows)
     report("limits", args, [table], operations=found)
 

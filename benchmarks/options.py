@@ -15,6 +15,7 @@ import torch
 from rows import SIZES
 
 FP32, BF16, AUTOCAST = "fp32", "bf16", "autocast"
+OVERRIDES = {"vocabulary": "types", "channels": "channels", "layers": "blocks", "lm_layers": "LM blocks"}
 HEAD = 64  # channels of an attention head where --channels is given, as in the paper's models
 
 
@@ -36,8 +37,8 @@ def flags(description: str | None, *, rounds: int, sized: bool = True) -> argpar
         size = "big" if torch.cuda.is_available() else "small"
         text = "the paper's models, or the same with a quarter of the channels and a fifth of the words"
         parser.add_argument("--size", choices=SIZES, default=size, help=f"{text} (here: {size})")
-        for name in ("vocabulary", "channels", "layers", "lm-layers"):
-            parser.add_argument(f"--{name}", type=int, help="another size, of all models")
+        for name, words in OVERRIDES.items():
+            parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=f"another number of {words}")
         precision = BF16 if torch.cuda.is_available() else FP32
         parser.add_argument(
             "--precision",
@@ -53,7 +54,7 @@ def flags(description: str | None, *, rounds: int, sized: bool = True) -> argpar
 
 
 def parse(parser: argparse.ArgumentParser, arguments: list[str] | None) -> Any:
-    """The flags' values; ``sizes`` are the models', if the benchmark has any. Threads are set."""
+    """The flags' values; ``sizes`` are the models', in words ``models``. Threads are set."""
     args = parser.parse_args(arguments)
     args.given = sys.argv[1:] if arguments is None else arguments
     torch.set_num_threads(args.threads)
@@ -64,6 +65,8 @@ def parse(parser: argparse.ArgumentParser, arguments: list[str] | None) -> Any:
     if not hasattr(args, "size"):
         return args
     args.sizes = SIZES[args.size]
+    changed = [f"{getattr(args, name)} {words}" for name, words in OVERRIDES.items() if getattr(args, name) is not None]
+    args.models = f"{args.size} models" + (f" with {', '.join(changed)}" if changed else "")
     for name in ("vocabulary", "layers", "lm_layers"):
         if getattr(args, name) is not None:
             args.sizes = replace(args.sizes, **{name: getattr(args, name)})

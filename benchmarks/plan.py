@@ -29,9 +29,9 @@ def _run(name: str, benchmark: str, options: str, minutes: float) -> Run:
 # One core of a server CPU.
 CPU = (
     _run("limits", "limits", "", 0.6),
-    _run("training", "training", "--tokens 720", 5),
-    _run("training_autocast", "training", "--tokens 720 --precision autocast --no-memory", 3),
-    _run("pretraining", "pretraining", "--tokens 720", 4.5),
+    _run("training", "training", "--tokens 540", 4.5),
+    _run("training_autocast", "training", "--tokens 540 --precision autocast --no-memory", 2.5),
+    _run("pretraining", "pretraining", "--tokens 720", 4),
     _run("generation", "generation", "--max-tokens 36 288 --no-memory", 3.5),
     _run("decoding_cache", "decoding_cache", "--hypotheses 5", 3),
     _run("growth", "growth", "--channels 128 --vocabulary 4625 --tokens 512", 4.5),

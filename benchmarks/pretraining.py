@@ -5,8 +5,8 @@
 "plain" computes the same model on the same weights as a textbook would (benchmarks/plain_lm.py); that both give the
 same logits is checked first. fairseq's transformer_lm has as many blocks as both towers and the joining block together.
 A step is forward, backward and Adam's update on made-up sentences of 20 to 36 tokens; lmfusion's takes its logits in
-chunks, the others have fairseq's cross entropy. "Of the peak" is the share of
-what large matrix products reach on this machine in the same precision, measured in the same run.
+chunks, the others have fairseq's cross entropy. "Of the peak" is the share of what large matrix products reach on this
+machine in the same precision, measured in the same run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from options import FP32, device, flags, parse
 from plain_lm import PlainLM
 from results import Table, report
 from steps import LONGEST, PAD, Training, sentences
-from timing import Spread, alternate, seconds
+from timing import alternate, seconds
 from torch import nn
 
 BATCHES, OURS, PLAIN, FAIRSEQ = 3, "lmfusion", "plain", "fairseq transformer_lm"
@@ -64,10 +64,15 @@ def check_equal(kind: str, args: argparse.Namespace) -> float:
 
 def matrix_peak(args: argparse.Namespace) -> float:
     """Floating-point operations per second of a large matrix product in the precision that is measured."""
-    size = 8192 if device() == "cuda" else 2048
+    size, times = (8192, 20) if device() == "cuda" else (2048, 1)
     dtype = torch.float32 if args.precision == FP32 else torch.bfloat16
     left, right = (torch.randn(size, size, device=device()).to(dtype) for _ in range(2))
-    return 2 * size**3 / Spread([seconds(lambda: left @ right) for _ in range(5)][1:]).least
+
+    def products() -> None:
+        for _ in range(times):
+            left @ right
+
+    return 2 * times * size**3 / min(seconds(products) for _ in range(6))
 
 
 def measure(kind: str, args: argparse.Namespace, arguments: list[str] | None) -> tuple[Table, dict[str, Any]]:
@@ -80,7 +85,7 @@ def measure(kind: str, args: argparse.Namespace, arguments: list[str] | None) ->
     tokens, peak = running[OURS].tokens, matrix_peak(args)
     operations = {name: training.operations() for name, training in running.items()}
     time = alternate({name: training.epoch for name, training in running.items()}, args.rounds, kind)
-    table = Table(f"Pretraining, {kind} LM, {args.size}, {args.precision}, batches of {args.tokens} tokens", COLUMNS)
+    table = Table(f"Pretraining, {kind} LM, {args.models}, {args.precision}, batches of {args.tokens} tokens", COLUMNS)
     for name, spread in time.items():
         more = f"{operations[name] / operations[OURS]:.2f}×"
         share = f"{100 * operations[name] / spread.median / peak:.0f}%"

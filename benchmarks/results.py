@@ -30,14 +30,14 @@ class Table:
 
     def show(self) -> None:
         """Print it."""
-        table = RichTable(title=self.title, title_justify="left")
+        table = RichTable()
         for number, column in enumerate(self.columns):
             table.add_column(column, justify="right" if number else "left", no_wrap=True)
         for row in self.rows:
             table.add_row(*row)
         console = Console()
         console.width = max(console.width, WIDTH)
-        console.print(table)
+        console.print(f"\n{self.title}:", table, sep="\n", highlight=False, soft_wrap=True)
 
     def markdown(self) -> str:
         """For a page."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,6 +39,16 @@ ROWS = (
     Row("TGT-FT", tgt=FINETUNE),
     Row("SRC-ELMO+SHDEMB", src=ELMO, flags=SHDEMB),
 )
+
+BASELINE = "baseline"
+
+
+def check_names(parser: argparse.ArgumentParser, given: list[str] | None, names: Iterable[str]) -> None:
+    """End with the names there are where ``--rows`` has another."""
+    unknown = sorted(set(given or ()) - set(names))
+    if unknown:
+        parser.error(f"--rows {' '.join(map(repr, unknown))}: there are {', '.join(map(repr, names))}.")
+
 
 BIG = Sizes(
     vocabulary=37004,

@@ -16,23 +16,23 @@ from typing import Any
 import memory
 from options import flags, parse
 from results import Table, report
-from rows import ROWS, Row
+from rows import BASELINE, ROWS, Row, check_names
 from steps import LONGEST, Training, pairs
 from timing import Spread, alternate
 
 from lmfusion.fusion.config import ELMO
 
-BATCHES, BASELINE = 3, "baseline"
+BATCHES = 3
 CRITERION = "label_smoothed_cross_entropy"
 STORED = Row("SRC-ELMO, stored", src=ELMO)
+EVERY = (*ROWS, STORED)
 DROPOUT = 0.1
 COLUMNS = ["", "target tokens/s", "time / baseline", "arithmetic limit", "time / limit", "peak memory"]
 
 
 def chosen(args: argparse.Namespace) -> list[Row]:
     """The rows asked for, the baseline first."""
-    every = (*ROWS, STORED)
-    return [row for row in every if not args.rows or row.name in {BASELINE, *args.rows}]
+    return [row for row in EVERY if not args.rows or row.name in {BASELINE, *args.rows}]
 
 
 def start(row: Row, args: argparse.Namespace, cache: str) -> Training:
@@ -47,7 +47,7 @@ def start(row: Row, args: argparse.Namespace, cache: str) -> Training:
 def ratio_table(
     title: str, tokens: int, time: dict[str, Spread], operations: dict[str, int], peaks: dict[str, int]
 ) -> Table:
-    """Rates and ratios of what was timed, beside the limits that counting gives; a tokens' rate first."""
+    """Rates and ratios of what was timed, beside the limits that counting gives; tokens are of each run."""
     table = Table(title, COLUMNS)
     for name, spread in time.items():
         ratio, limit = spread.over(time[BASELINE]), operations[name] / operations[BASELINE]
@@ -65,6 +65,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--criterion", default=CRITERION, help=text)
     memory.add_flags(parser)
     args = parse(parser, arguments)
+    check_names(parser, args.rows, [row.name for row in EVERY])
     rows = chosen(args)
     with tempfile.TemporaryDirectory() as cache:
         if args.peak_memory_of:
@@ -78,7 +79,7 @@ def main(arguments: list[str] | None = None) -> None:
         time = alternate({name: training.epoch for name, training in running.items()}, args.rounds)
     tokens = running[BASELINE].tokens
     chunked = ", logits in chunks" if args.criterion.startswith("chunked_") else ""
-    title = f"Training, {args.size} models, {args.precision}, batches of {args.tokens} tokens{chunked}"
+    title = f"Training, {args.models}, {args.precision}, batches of {args.tokens} tokens{chunked}"
     table = ratio_table(title, tokens, time, operations, peaks)
     report("training", args, [table], tokens=tokens, seconds=time, operations=operations, peak_bytes=peaks)
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lmfusion.errors import UserError
 from lmfusion.lm.loading import model_config, read_checkpoint
+from lmfusion.resuming import said_of
 
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 
@@ -56,7 +57,11 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
     config = model_config(checkpoint, state)
     if "encoder_layers" not in config:
         raise UserError(f"{checkpoint} is no sequence-to-sequence model: load a language model with lmfusion.load_lm.")
-    task = state["cfg"]["task"]
+    with said_of(str(checkpoint), "makes no model"):
+        return _build(checkpoint, state["cfg"]["task"], overrides)
+
+
+def _build(checkpoint: Path, task: dict[str, Any], overrides: dict[str, Any]) -> Translator:
     data = Path(overrides.pop("data", None) or task["data"])
     for side in ("source", "target"):
         dictionary = data / f"dict.{task[f'{side}_lang']}.txt"

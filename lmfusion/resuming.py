@@ -48,7 +48,7 @@ def _read_safely() -> None:
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
         """fairseq's, of a file that is whole and consists of weights and plain values; its frozen LM included."""
         read_file(Path(path), mmap=True)
-        with _said_of(path, "has contents that fairseq cannot read"):
+        with said_of(path, "has contents that fairseq cannot read"):
             state = original(path, *args, **kwargs)
         state = frozen_file.put_back(state, Path(path), read=read_file)
         check_sizes(Path(path), state)
@@ -62,7 +62,7 @@ def _refuse_what_makes_no_model() -> None:
 
     def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:
         """fairseq's; a checkpoint whose configuration or weights make no model is refused in one line."""
-        with _said_of(", ".join(map(str, filenames)), "makes no model"):
+        with said_of(", ".join(map(str, filenames)), "makes no model"):
             return original(filenames, *args, **kwargs)
 
     checkpoint_utils.load_model_ensemble_and_task = load_model_ensemble_and_task
@@ -74,7 +74,7 @@ def _explain_what_does_not_fit() -> None:
     def load_checkpoint(self: Trainer, filename: str, *args: Any, **kwargs: Any) -> Any:
         """fairseq's, which says of everything that the architectures do not match, or nothing."""
         try:
-            with _said_of(filename, "cannot be resumed from"):
+            with said_of(filename, "cannot be resumed from"):
                 return original(self, filename, *args, **kwargs)
         except Exception as error:
             if not str(error).startswith(_NO_FIT):
@@ -88,7 +88,7 @@ def _explain_what_does_not_fit() -> None:
 
 
 @contextmanager
-def _said_of(path: str, what: str) -> Iterator[None]:
+def said_of(path: str, what: str) -> Iterator[None]:
     """What fairseq trips over in a checkpoint, as one line about that checkpoint."""
     try:
         yield

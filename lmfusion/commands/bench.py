@@ -18,7 +18,8 @@ _MAIN = 'if __name__ == "__main__":'
 def add(commands: Any) -> None:
     """The command's flags."""
     text = "measure speed: both sides of every ratio in one run"
-    parser = commands.add_parser("bench", help=text, description=text + "; without a name, lists the benchmarks")
+    without = "; without a name, lists the benchmarks; `lmfusion bench all --out DIR` runs all that suit the machine"
+    parser = commands.add_parser("bench", help=text, description=text + without)
     parser.add_argument("name", nargs="?", help="of a benchmark")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own options; --help shows them")
     parser.set_defaults(run=run)

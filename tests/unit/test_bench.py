@@ -30,7 +30,7 @@ def test_options_reach_the_benchmark(tmp_path: Path, capfd: pytest.CaptureFixtur
 
 def test_unknown_name_and_failure_are_said_plainly(capfd: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["bench", "nothing"]) == 2
-    assert "there is no such benchmark; there are all, decoding_cache" in capfd.readouterr().err
+    assert "there is no such benchmark; there are all, chunked_loss, decoding_cache" in capfd.readouterr().err
     assert cli.main(["bench", "training", "--size", "nothing"]) == 2
     assert "the benchmark training ended with status 2" in capfd.readouterr().err
 

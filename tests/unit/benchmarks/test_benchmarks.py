@@ -44,6 +44,13 @@ def test_generation_without_the_cache_makes_more_operations(measure: Measure) ->
         assert operations["baseline"] < operations[row] < operations[f"{row}, LM again"]
 
 
+def test_a_row_that_does_not_exist_is_refused(module: Callable[[str], Any], capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("training", "generation"):
+        with pytest.raises(SystemExit):
+            module(name).main(["--rows", "SRC-EMLO"])
+        assert "--rows 'SRC-EMLO': there are 'baseline', 'SHARED', 'SRC-ELMO'" in capsys.readouterr().err
+
+
 def test_reading_again_gives_the_same_states(module: Callable[[str], Any]) -> None:
     """Both ways of decoding compute one model, or their ratio would mean nothing."""
     models, rows, uncached = module("models"), module("rows"), module("uncached")
