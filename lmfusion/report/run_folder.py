@@ -183,7 +183,8 @@ def _checked(path: Path, record: dict[str, Any]) -> dict[str, Any]:
         UserError: naming the part that is not.
     """
     steps = record.get("steps")
-    parts: list[tuple[Any, str, Any]] = [(record, name, dict) for name in ("steps", "model", "versions", "machine")]
+    parts: list[tuple[Any, str, Any]] = [(record, name, dict) for name in ("steps", "model")]
+    parts += [(record, name, (dict, type(None))) for name in ("versions", "machine")]  # null: not known
     for step in steps.values() if isinstance(steps, dict) else []:
         parts.append(({"step": step}, "step", dict))
         parts += [(step, name, kind) for name, kind in _STEP.items() if isinstance(step, dict)]

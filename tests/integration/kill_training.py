@@ -4,8 +4,8 @@
 
 One run is left in peace. Others are killed (SIGKILL) at random moments: half of them at any time between start and end,
 half while a checkpoint is being written; each goes on by the same command, and when it has come to its end a new one is
-begun, until there were enough kills. Commands run in forks of this process, which has imported fairseq and computed
-nothing.
+begun, until there were enough kills. Moments are told by the processor time of the run, so that a busy machine changes
+nothing. Commands run in forks of this process, which has imported fairseq and computed nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,15 @@ from pathlib import Path
 import fairseq_cli.train
 import torch
 
-import lmfusion  # noqa: F401
+from lmfusion.lm.loading import check_checkpoint, read_checkpoint
 
 RESUMED = re.compile(r"Loaded checkpoint \S+ \(epoch \d+ @ (\d+) updates\)")
+TRAINS = "Start iterating over samples"
+"""What fairseq logs after it has read a checkpoint, or found none."""
+COUNTED = (
+    *("kills", "while_writing", "left_half_written"),
+    *("resumed", "begun_anew", "killed_before_reading", "complete_runs"),
+)
 
 
 def start(words: list[str], log: Path) -> int:
@@ -56,10 +62,15 @@ def has_ended(child: int) -> bool:
     return bool(ended)
 
 
+def processor_time(child: int) -> float:
+    """Seconds that a process of ours has computed; it stays in /proc until it is waited for."""
+    fields = Path(f"/proc/{child}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def kill_at(child: int, seconds: float) -> bool:
-    """Kill a process after some time; False if it ended before."""
-    until = time.monotonic() + seconds
-    while time.monotonic() < until:
+    """Kill a process that has computed for so long; False if it ended before."""
+    while processor_time(child) < seconds:
         if has_ended(child):
             return False
         time.sleep(0.002)
@@ -74,6 +85,7 @@ def kill_while_writing(child: int, folder: Path, times: int, delay: float) -> bo
             return False
         before, writing = writing, folder.is_dir() and any(".unfinished" in name for name in os.listdir(folder))
         seen += writing and not before
+        time.sleep(0.0002)
     time.sleep(delay)
     return kill(child)
 
@@ -85,11 +97,20 @@ def kill(child: int) -> bool:
 
 def trained(folder: Path) -> dict[str, torch.Tensor]:
     """All tensors of a run's last checkpoint: weights and the optimizer's."""
-    state = torch.load(folder / "checkpoint_last.pt", weights_only=True)
+    state = read_checkpoint(folder / "checkpoint_last.pt")
     tensors = dict(state["model"])
     for number, values in state["last_optimizer_state"]["state"].items():
         tensors.update({f"optimizer.{number}.{name}": value for name, value in values.items()})
     return {name: torch.as_tensor(value) for name, value in tensors.items()}
+
+
+def updates_done(folder: Path) -> int:
+    """Updates in a run's last checkpoint, which is whole; 0 without one."""
+    path = folder / "checkpoint_last.pt"
+    if not path.exists():
+        return 0
+    check_checkpoint(path)
+    return int(read_checkpoint(path)["optimizer_history"][-1]["num_updates"])
 
 
 def same(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> bool:
@@ -97,44 +118,72 @@ def same(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> bool
     return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
+def went_on(log: Path, before: int) -> bool:
+    """Whether a run has read a checkpoint; it must be the one of `before` updates, and whole at the first reading."""
+    text = log.read_text(encoding="utf-8", errors="replace")
+    resumed = RESUMED.search(text)
+    if "DAMAGED" in text or "Traceback" in text or "lmfusion: error" in text:
+        raise RuntimeError(text[-3000:])
+    if TRAINS in text and int(resumed[1] if resumed else 0) != before:
+        raise RuntimeError(f"{before} updates were saved, and the run goes on from another place:\n{text[-3000:]}")
+    return resumed is not None
+
+
+class Killer:
+    """Trains and kills."""
+
+    def __init__(self, words: list[str], out: Path, seed: int) -> None:
+        self.words, self.out, self.chance = words, out, random.Random(seed)
+        self.counts = dict.fromkeys(COUNTED, 0)
+        child = start([*words, "--save-dir", str(out / "peace")], out / "peace.log")
+        while not has_ended(child):
+            self.duration = processor_time(child)
+            time.sleep(0.01)
+        self.expected = trained(out / "peace")
+
+    def kill_one(self, folder: Path) -> bool:
+        """Go on with a run and kill it; False if it ended before."""
+        before, log, writing = updates_done(folder), self.out / "killed.log", self.chance.random() < 0.5
+        child = start([*self.words, "--save-dir", str(folder)], log)
+        if writing:
+            killed = kill_while_writing(child, folder, self.chance.randint(1, 12), self.chance.random() * 0.01)
+        else:
+            killed = kill_at(child, self.chance.random() * self.duration)
+        self.counts["kills"] += killed
+        self.counts["while_writing"] += killed and writing
+        self.counts["left_half_written"] += killed and any(folder.glob("*.unfinished"))
+        without = "killed_before_reading" if before else "begun_anew"
+        self.counts["resumed" if went_on(log, before) else without] += 1
+        if updates_done(folder) < before:
+            raise RuntimeError(f"{before} updates were saved in {folder}, and are no more")
+        return killed
+
+    def run(self, kills: int) -> list[str]:
+        """Kill so often; the runs whose end is not that of the one in peace."""
+        unequal = []
+        while self.counts["kills"] < kills:
+            folder = self.out / f"killed-{self.counts['complete_runs']}"
+            while self.counts["kills"] < kills and self.kill_one(folder):
+                print(json.dumps(self.counts), file=sys.stderr, flush=True)
+            before = updates_done(folder)
+            child = start([*self.words, "--save-dir", str(folder)], self.out / "killed.log")
+            while not has_ended(child):
+                time.sleep(0.01)
+            went_on(self.out / "killed.log", before)
+            self.counts["complete_runs"] += 1
+            if not same(trained(folder), self.expected):
+                unequal.append(folder.name)
+        return unequal
+
+
 def main() -> None:
     """Do what the command line says."""
     split = sys.argv.index("--")
     out, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    words, chance = sys.argv[split + 1 :], random.Random(seed)
-    began = time.monotonic()
-    child = start([*words, "--save-dir", str(out / "peace")], out / "peace.log")
-    while not has_ended(child):
-        time.sleep(0.01)
-    duration, expected = time.monotonic() - began, trained(out / "peace")
-    counts = {"kills": 0, "while_writing": 0, "left_half_written": 0, "resumed": 0, "begun_anew": 0, "complete_runs": 0}
-    unequal, log, folder = [], out / "killed.log", out / "killed-0"
-    while counts["kills"] < kills or folder.exists():
-        had = (folder / "checkpoint_last.pt").exists()
-        child = start([*words, "--save-dir", str(folder)], log)
-        writing = chance.random() < 0.5
-        if counts["kills"] >= kills:
-            was_killed = kill_at(child, 1e9)
-        elif writing:
-            was_killed = kill_while_writing(child, folder, chance.randint(1, 12), chance.random() * 0.01)
-        else:
-            was_killed = kill_at(child, chance.random() * duration)
-        counts["kills"] += was_killed
-        counts["while_writing"] += was_killed and writing
-        counts["left_half_written"] += was_killed and any(folder.glob("*.unfinished"))
-        text = log.read_text(encoding="utf-8", errors="replace")
-        if "DAMAGED" in text or "Traceback" in text:
-            raise RuntimeError(text[-3000:])
-        counts["resumed" if RESUMED.search(text) else "begun_anew"] += 1
-        if had and not was_killed and not RESUMED.search(text):
-            raise RuntimeError("a run with a checkpoint began anew")
-        if not was_killed:
-            counts["complete_runs"] += 1
-            if not same(trained(folder), expected):
-                unequal.append(folder.name)
-            folder = out / f"killed-{counts['complete_runs']}"
-    updates = re.findall(r'"num_updates": "(\d+)"', (out / "peace.log").read_text(encoding="utf-8"))
-    print(json.dumps({**counts, "unequal": unequal, "updates": int(updates[-1]), "tensors": len(expected)}))
+    killer = Killer(sys.argv[split + 1 :], out, seed)
+    unequal = killer.run(kills)
+    updates = updates_done(out / "peace")
+    print(json.dumps({**killer.counts, "unequal": unequal, "updates": updates, "tensors": len(killer.expected)}))
 
 
 if __name__ == "__main__":
