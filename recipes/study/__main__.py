@@ -18,7 +18,7 @@ from lmfusion.errors import UserError
 from lmfusion.report.live_line import LiveLine
 from lmfusion.report.run_folder import write_json
 from study import budget as budgets
-from study import estimate, machine, plan, report
+from study import estimate, into_page, machine, plan, report
 from study.layout import Layout
 from study.plan import Job
 from study.results import ROOT, Results
@@ -48,6 +48,7 @@ def parse_args(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--dry-run", action="store_true", help="show the runs in their order, with estimated hours")
     parser.add_argument("--report-only", action="store_true", help="run nothing: the report of what there is")
     parser.add_argument("--add-results", action="store_true", help="copy what has finished into the committed results")
+    parser.add_argument("--into", type=Path, metavar="PAGE", help="renew this study's tables in a page of Markdown")
     parser.add_argument("--no-stored-states", action="store_true", help="do not keep the frozen LM's states on disk")
     return parser.parse_args(words)
 
@@ -141,8 +142,9 @@ def run(args: argparse.Namespace) -> int:
     if args.dry_run:
         show_plan(jobs, session, at_a_time, gpu)
         return 0
-    if args.add_results and not is_preset:
-        raise UserError(f"--add-results keeps runs of preset budgets only; not preset: {', '.join(own) or '--budget'}.")
+    for option, given in (("--add-results", args.add_results), ("--into", args.into)):
+        if given and not is_preset:
+            raise UserError(f"{option} is for runs of preset budgets only; not preset: {', '.join(own) or '--budget'}.")
     with locked(out):
         same_numbers(out, budget)
         runner = _run_jobs(session, [] if args.report_only else jobs, at_a_time, gpu)
@@ -175,6 +177,10 @@ def _finish(args: argparse.Namespace, session: Session, jobs: Sequence[Job], run
     folders = report.run_folders(layout, results, list(settings.items()))
     if folders:
         status = report.write(layout, folders, f"{layout.task.title}: budget {layout.budget.name}")
+        if args.into and status == 0:
+            assert results.folder is not None, "checked with the command line"
+            parts = (layout.out / "report", results.folder, layout.task.name, layout.budget.name)
+            print(f"renewed in {args.into}: {into_page.fill(args.into, *parts)} parts")
     else:
         print("No run has begun, so there is no report.")
         status = 0

@@ -83,7 +83,7 @@ def test_results_of_other_numbers_are_neither_taken_nor_added(
     assert study(*SMALL, "--add-results") == 0
     calls = len(workplace.calls())
     assert study("--budget", "cpu", "patience=9", *SMALL[:-1], "other", "--add-results") == 2
-    assert "error: --add-results keeps runs of preset budgets only; not preset: --budget" in capsys.readouterr().err
+    assert "error: --add-results is for runs of preset budgets only; not preset: --budget" in capsys.readouterr().err
     monkeypatch.setenv("BEAM", "1")
     assert study(*SMALL[:-1], "beam") == 0
     assert len(workplace.calls()) == 2 * calls, "the environment has other numbers, so all are run"
