@@ -62,7 +62,8 @@ def test_its_parts_are_renewed_with_pictures_that_lie_in_the_repository(places: 
     page, _, results = places
     assert fill(*places, "ende", "cpu") == 2
     text = page.read_text(encoding="utf-8")
-    assert "<!-- study ende cpu: BLEU by pairs -->\n|  | 10K |\n|---|---:|\n| baseline | 7.20 |\n<!-- end -->\nKept." in text
+    table = "|  | 10K |\n|---|---:|\n| baseline | 7.20 |"
+    assert f"<!-- study ende cpu: BLEU by pairs -->\n{table}\n<!-- end -->\nKept." in text
     assert "another budget's" in text
     assert "![to the baseline](recipes/results/difference.svg)\n\n#### Its note" in text
     assert "None." not in text
@@ -78,7 +79,7 @@ def test_a_page_without_its_parts_or_with_an_unknown_one_is_refused_unchanged(pl
     with pytest.raises(UserError, match="has no line `<!-- study synopsis cpu: HEADING -->`"):
         fill(*places, "synopsis", "cpu")
     page.write_text(PAGE.replace("Difference", "Gain"), encoding="utf-8")
-    with pytest.raises(UserError, match="'Gain' is no heading of the report. It has: Study, BLEU by pairs, Difference"):
+    with pytest.raises(UserError, match="'Gain' is no heading of the report"):
         fill(*places, "ende", "cpu")
     assert "old" in page.read_text(encoding="utf-8")
     page.unlink()
