@@ -39,11 +39,17 @@ def _product_with_vector(left: Sequence[int], *_: Any, **__: Any) -> int:
     return 2 * prod(left)
 
 
+def _linear(x: Sequence[int], weight: Sequence[int], *_: Any, **__: Any) -> int:
+    """Of x times the transposed weight."""
+    return 2 * prod(x) * weight[0]
+
+
 def _formulas() -> dict[Any, Callable[..., int]]:
     """What PyTorch does not count, or counts otherwise for every kernel."""
     aten = torch.ops.aten
     found: dict[Any, Callable[..., int]] = {aten.mv: _product_with_vector, aten.dot: _product_with_vector}
     found.update(dict.fromkeys((aten.addmm_, aten.baddbmm_, aten.addmv, aten.addmv_), _accumulated))
+    found[torch.ops.mkldnn._linear_pointwise] = _linear
     for name in _KERNELS:
         for suffix, formula in (("", _forward), ("_backward", _backward)):
             operator = getattr(torch.ops.aten, f"_scaled_dot_product_{name}{suffix}", None)

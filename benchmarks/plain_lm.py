@@ -34,18 +34,23 @@ def _attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, dropout: fl
     return (F.dropout(weights, dropout) @ value).transpose(1, 2).flatten(2)
 
 
+def _linear(layer: Any, x: Tensor) -> Tensor:
+    """By PyTorch's own choice of kernel, not by lmfusion's."""
+    return F.linear(x, layer.weight, layer.bias)
+
+
 def _additive(visible: Tensor) -> Tensor:
     return torch.zeros(visible.shape, device=visible.device).masked_fill(~visible, -1e4)
 
 
 def _feed_forward(ffn: Any, x: Tensor) -> Tensor:
-    hidden = F.dropout(F.relu(ffn.fc1(ffn.layer_norm(x))), ffn.activation_dropout, ffn.training)
-    return x + F.dropout(ffn.fc2(hidden), ffn.dropout, ffn.training)
+    hidden = F.dropout(F.relu(_linear(ffn.fc1, ffn.layer_norm(x))), ffn.activation_dropout, ffn.training)
+    return x + F.dropout(_linear(ffn.fc2, hidden), ffn.dropout, ffn.training)
 
 
 def _block(block: Any, x: Tensor, mask: Tensor) -> Tensor:
     attention = block.self_attn
-    query, key, value = F.linear(block.layer_norm(x), attention.in_proj.weight, attention.in_proj.bias).chunk(3, -1)
+    query, key, value = _linear(attention.in_proj, block.layer_norm(x)).chunk(3, -1)
     if attention.bias_kv == "learned":
         batch = x.size(0)
         key = torch.cat([key, attention.bias_k.expand(batch, 1, -1)], 1)
@@ -53,7 +58,8 @@ def _block(block: Any, x: Tensor, mask: Tensor) -> Tensor:
     heads = attention.num_heads
     query = _heads(query, heads) / math.sqrt(x.size(-1) // heads)
     dropout = attention.dropout if block.training else 0.0
-    attended = attention.out_proj(_attend(query, _heads(key, heads), _heads(value, heads), mask, dropout))
+    attended = _attend(query, _heads(key, heads), _heads(value, heads), mask, dropout)
+    attended = _linear(attention.out_proj, attended)
     return _feed_forward(block.ffn, x + F.dropout(attended, block.dropout, block.training))
 
 
@@ -107,9 +113,10 @@ def cloze_logits(lm: Any, tokens: Tensor) -> Tensor:
     bwd = join.bwd_layer_norm(bwd).masked_fill(blank, 0.0)
     both = torch.cat([fwd, bwd], 1)
     visible = torch.cat([square.tril(-1), square.triu(1)], 1) & ~torch.cat([padding, padding], 1).unsqueeze(1)
-    query = _heads(join.q_proj(shift_right(fwd) + shift_left(bwd)), join.num_heads)
-    key, value = join.kv_proj(both).chunk(2, -1)
+    query = _heads(_linear(join.q_proj, shift_right(fwd) + shift_left(bwd)), join.num_heads)
+    key, value = _linear(join.kv_proj, both).chunk(2, -1)
     dropout = join.attention_dropout if lm.training else 0.0
     mask = _additive(visible).unsqueeze(1)
-    x = join.out_proj(_attend(query, _heads(key, join.num_heads), _heads(value, join.num_heads), mask, dropout))
+    x = _attend(query, _heads(key, join.num_heads), _heads(value, join.num_heads), mask, dropout)
+    x = _linear(join.out_proj, x)
     return lm.output_layer(_feed_forward(join.ffn, F.dropout(x, join.dropout, lm.training)))

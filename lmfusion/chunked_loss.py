@@ -19,6 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from lmfusion.matrix_product import add_product, product
+
 CHUNK_BYTES = 32 * 2**20
 """Of the logits of one chunk, in float32."""
 
@@ -147,16 +149,15 @@ class _Walk:
         loss, nll = (self.target.new_zeros((), dtype=self.plan.precise) for _ in range(2))
         correct = self.target.new_zeros(())
         with torch.no_grad(), torch.autocast(self.features.device.type, enabled=False):
-            for rows, products, logits in self._chunks():
-                torch.mm(self.features[rows], self.weight.t(), out=products)
-                if logits is not products:
-                    logits.copy_(products)
+            for rows, memory, precise in self._chunks():
+                products = product(self.features[rows], self.weight.t(), out=memory)
+                logits = products if precise is None else precise.copy_(products)
                 target = self.target[rows].unsqueeze(1)
                 if self.plan.count_correct:
                     correct = correct + logits.argmax(-1, keepdim=True).eq(target).sum()
                 chunk_loss, chunk_nll = self._turn_into_gradient(logits, target)
                 loss, nll = loss + chunk_loss, nll + chunk_nll
-                if logits is not products:
+                if precise is not None:
                     products.copy_(logits)
                 self._backpropagate(rows, products)
         return loss, nll, correct
@@ -167,18 +168,17 @@ class _Walk:
         features, weight = (None if gradient is None else gradient.to(dtype) for gradient, dtype in made)
         return features, weight
 
-    def _chunks(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Which tokens, memory for n x V products in their type, and the same in at least float32.
+    def _chunks(self) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
+        """Which tokens, memory for n x V products in their type, and the same in float32 where that is another type.
 
         It is the same memory for every chunk: fresh pages are what all logits at once cost most on a CPU.
         """
         tokens, size = self.target.numel(), self.plan.chunk_tokens
         products = self.features.new_empty(min(size, tokens), self.weight.size(0))
-        logits = products if self.plan.dtype == self.plan.precise else products.to(self.plan.precise)
+        precise = None if self.plan.dtype == self.plan.precise else products.to(self.plan.precise)
         for start in range(0, tokens, size):
             count = min(size, tokens - start)
-            chunk = products[:count]
-            yield slice(start, start + count), chunk, chunk if logits is products else logits[:count]
+            yield slice(start, start + count), products[:count], None if precise is None else precise[:count]
 
     def _turn_into_gradient(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Losses of a chunk; in place of its logits (n x V) the gradient of the loss by them stays behind."""
@@ -202,10 +202,10 @@ class _Walk:
     def _backpropagate(self, rows: slice, gradient: Tensor) -> None:
         """From logits (n x V) to features and weight."""
         if self.d_features is not None:
-            torch.mm(gradient, self.weight, out=self.d_features[rows])
+            self.d_features[rows] = product(gradient, self.weight)
         if self.d_weight is None:
             return
         if self.plan.dtype == self.plan.precise:
-            self.d_weight.addmm_(gradient.t(), self.features[rows])
+            add_product(self.d_weight, gradient.t(), self.features[rows])
         else:
             self.d_weight += torch.mm(gradient.t(), self.features[rows], out=self.products)

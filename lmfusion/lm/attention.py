@@ -13,6 +13,7 @@ from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from torch import Tensor, nn
 
 from lmfusion.lm.interface import IncrementalState
+from lmfusion.matrix_product import Linear
 
 NO_BIAS_KV, LEARNED_BIAS_KV, ZERO_BIAS_KV = "none", "learned", "zero"
 
@@ -43,8 +44,8 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
             raise ValueError(f"bias_kv is {bias_kv!r}; valid are none, learned and zero")
         self.num_heads = num_heads
         self.dropout = dropout
-        self.in_proj = nn.Linear(embed_dim, 3 * embed_dim)
-        self.out_proj = nn.Linear(embed_dim, embed_dim)
+        self.in_proj = Linear(embed_dim, 3 * embed_dim)
+        self.out_proj = Linear(embed_dim, embed_dim)
         self.bias_kv = bias_kv
         if bias_kv == LEARNED_BIAS_KV:
             self.bias_k = nn.Parameter(torch.empty(embed_dim))

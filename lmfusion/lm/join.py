@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from lmfusion.dropout import dropout
 from lmfusion.lm.layers import FeedForward
 from lmfusion.lm.layout import RowLayout, shift_left, shift_right
+from lmfusion.matrix_product import Linear, linear
 
 
 class AttentionJoin(nn.Module):
@@ -49,9 +50,9 @@ class AttentionJoin(nn.Module):
         self.concat_query = concat_query
         self.fwd_layer_norm = LayerNorm(embed_dim)
         self.bwd_layer_norm = LayerNorm(embed_dim)
-        self.q_proj = nn.Linear(2 * embed_dim if concat_query else embed_dim, embed_dim)
-        self.kv_proj = nn.Linear(embed_dim, 2 * embed_dim)
-        self.out_proj = nn.Linear(embed_dim, embed_dim)
+        self.q_proj = Linear(2 * embed_dim if concat_query else embed_dim, embed_dim)
+        self.kv_proj = Linear(embed_dim, 2 * embed_dim)
+        self.out_proj = Linear(embed_dim, embed_dim)
         for projection in (self.q_proj, self.kv_proj, self.out_proj):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
@@ -94,12 +95,12 @@ class AttentionJoin(nn.Module):
         blind = ~visible.any(-1, keepdim=True)  # B x T x 1
         k_weight, v_weight = self.kv_proj.weight.chunk(2)
         k_bias, v_bias = self.kv_proj.bias.chunk(2)
-        v = F.linear(both.to(v_weight.dtype), v_weight, v_bias)
+        v = linear(both.to(v_weight.dtype), v_weight, v_bias)
         # Unscaled logits may leave the range of fp16, and a query or key rounded to half precision moves a logit of
         # some hundreds by as much as lies between two words: all that makes logits is taken in fp32.
         with torch.autocast(query.device.type, enabled=False):
-            q = F.linear(query, self.q_proj.weight.float(), self.q_proj.bias.float())
-            k = F.linear(both, k_weight.float(), k_bias.float())
+            q = linear(query, self.q_proj.weight.float(), self.q_proj.bias.float())
+            k = linear(both, k_weight.float(), k_bias.float())
             x = F.scaled_dot_product_attention(
                 self._split_heads(q),
                 self._split_heads(k),
@@ -121,7 +122,7 @@ class LinearJoin(nn.Module):
 
     def __init__(self, embed_dim: int, *, bias: bool) -> None:
         super().__init__()
-        self.proj = nn.Linear(2 * embed_dim, embed_dim, bias=bias)
+        self.proj = Linear(2 * embed_dim, embed_dim, bias=bias)
         nn.init.xavier_uniform_(self.proj.weight)
         if bias:
             nn.init.zeros_(self.proj.bias)

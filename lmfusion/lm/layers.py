@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from lmfusion.dropout import dropout
 from lmfusion.lm.attention import NO_BIAS_KV, CausalSelfAttention
 from lmfusion.lm.interface import IncrementalState
+from lmfusion.matrix_product import Linear
 
 
 class FeedForward(nn.Module):
@@ -160,9 +161,9 @@ class TokenEmbedding(nn.Module):
         return self.sinusoids[start:end].to(self.tokens.weight.device)
 
 
-def _linear(in_features: int, out_features: int) -> nn.Linear:
+def _linear(in_features: int, out_features: int) -> Linear:
     """A linear layer initialized as fairseq does: Xavier-uniform weight, zero bias."""
-    layer = nn.Linear(in_features, out_features)
+    layer = Linear(in_features, out_features)
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
     return layer

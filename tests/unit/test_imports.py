@@ -16,6 +16,7 @@ LAYERS = [
     ["lmfusion.atomic_files", "lmfusion.data_files", "lmfusion.early_stop"],
     ["lmfusion.compat", "lmfusion.hydra_configs", "lmfusion.learning_rates"],
     ["lmfusion.distributed", "lmfusion.failures", "lmfusion.half_precision"],
+    ["lmfusion.matrix_product"],
     ["lmfusion.chunked_loss", "lmfusion.dropout", "lmfusion.precision", "lmfusion.tokenizer"],
     ["lmfusion.criterions"],
     ["lmfusion.lm.interface", "lmfusion.lm.layout"],

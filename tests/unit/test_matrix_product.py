@@ -1,0 +1,119 @@
+"""Float32 products by oneDNN: the same numbers as exact ones, the same gradients, and nothing else touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from lmfusion import matrix_product
+from lmfusion.matrix_product import Linear, add_product, linear, onednn_is_faster, product
+
+SHAPES = [(32, 1, 1), (40, 7, 33), (1517, 256, 100)]
+
+
+@pytest.fixture(params=[True, False], ids=["by oneDNN", "by PyTorch's choice"])
+def chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Both kinds of processors on any."""
+    monkeypatch.setattr(matrix_product, "onednn_is_faster", lambda: request.param)
+    return bool(request.param)
+
+
+def close(found: torch.Tensor, exact: torch.Tensor, terms: int) -> bool:
+    """Within the rounding of sums of so many products of normal numbers in float32."""
+    return bool((found.double() - exact).abs().max() < 2e-6 * max(1.0, terms**0.5) * 5)
+
+
+@pytest.mark.parametrize(("rows", "inner", "columns"), SHAPES)
+def test_products_are_those_in_float64(chosen: bool, rows: int, inner: int, columns: int) -> None:
+    torch.manual_seed(1)
+    left, right, total = torch.randn(rows, inner), torch.randn(inner, columns), torch.randn(rows, columns)
+    exact = left.double() @ right.double()
+    assert close(product(left, right), exact, inner)
+    assert close(product(left, right, out=torch.empty(rows, columns)), exact, inner)
+    assert close(product(left.t().contiguous().t(), right.t().contiguous().t()), exact, inner)
+    sum_ = total.clone()
+    add_product(sum_, left, right)
+    assert close(sum_, total.double() + exact, inner)
+
+
+@pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize(("rows", "inner", "columns"), SHAPES)
+def test_a_linear_layer_and_its_gradients_are_those_in_float64(
+    chosen: bool, rows: int, inner: int, columns: int, has_bias: bool
+) -> None:
+    torch.manual_seed(1)
+    layer = Linear(inner, columns, bias=has_bias)
+    x = torch.randn(2, rows // 2, inner, requires_grad=True)
+    grad = torch.randn(2, rows // 2, columns)
+    found = layer(x)
+    found.backward(grad)
+    exact = [tensor.detach().double().requires_grad_() for tensor in (x, *layer.parameters())]
+    expected = F.linear(*exact)
+    expected.backward(grad.double())
+    assert close(found, expected, inner)
+    for tensor, other in zip((x, *layer.parameters()), exact):
+        assert tensor.grad is not None
+        assert tensor.grad.shape == tensor.shape
+        assert close(tensor.grad, other.grad, max(rows, columns))
+
+
+@pytest.mark.parametrize("frozen", ["x", "weight", "bias"])
+def test_what_is_frozen_gets_no_gradient(chosen: bool, frozen: str) -> None:
+    tensors = {"x": torch.randn(40, 8), "weight": torch.randn(6, 8), "bias": torch.randn(6)}
+    for name, tensor in tensors.items():
+        tensor.requires_grad_(name != frozen)
+    linear(**tensors).sum().backward()
+    assert {name for name, tensor in tensors.items() if tensor.grad is None} == {frozen}
+
+
+@pytest.fixture
+def refuses_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processor would be right, and yet it must not be used."""
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("oneDNN was used")
+
+    monkeypatch.setattr(matrix_product, "onednn_is_faster", lambda: True)
+    monkeypatch.setattr(matrix_product, "_onednn", refuse)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows"), [(torch.float32, 31), (torch.float64, 40), (torch.bfloat16, 40)], ids=str
+)
+def test_few_rows_and_other_types_are_pytorchs(refuses_onednn: None, dtype: torch.dtype, rows: int) -> None:
+    x, weight, bias = (torch.randn(size, dtype=dtype) for size in ((rows, 8), (6, 8), (6,)))
+    assert torch.equal(linear(x, weight, bias), F.linear(x, weight, bias))
+    assert torch.equal(product(x, weight.t()), x @ weight.t())
+
+
+def test_autocast_still_takes_products_in_its_type(refuses_onednn: None) -> None:
+    layer, x = Linear(8, 6), torch.randn(40, 8)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(x).dtype == torch.bfloat16
+
+
+def test_it_is_used_where_the_processor_is_right(refuses_onednn: None) -> None:
+    with pytest.raises(AssertionError, match="oneDNN was used"):
+        linear(torch.randn(4, 8, 8), torch.randn(6, 8))
+
+
+@pytest.mark.parametrize(
+    ("name", "avx512", "mkl", "expected"),
+    [
+        ("AMD EPYC 9654", True, True, True),
+        ("AMD EPYC 7763", False, True, False),
+        ("Intel(R) Xeon(R) Platinum 8481C", True, True, False),
+        ("AMD EPYC 9654", True, False, False),
+    ],
+)
+def test_which_processors_are_right(
+    monkeypatch: pytest.MonkeyPatch, name: str, avx512: bool, mkl: bool, expected: bool
+) -> None:
+    facts = {"cpu_name": name, "avx512_f": avx512}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: facts, raising=False)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: mkl)
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
+    assert onednn_is_faster.__wrapped__() is expected
