@@ -13,6 +13,7 @@ prepare_fairseq()  # before anything else of fairseq's is imported
 
 from lmfusion import (  # noqa: E402
     data_files,
+    decoding_memory,
     distributed,
     failures,
     half_precision,
@@ -32,6 +33,7 @@ data_files.install()
 distributed.install()
 half_precision.install()
 failures.install()
+decoding_memory.install()
 
 import lmfusion.criterions  # noqa: E402
 import lmfusion.fusion.architectures  # noqa: E402
