@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from functools import cache
 from pathlib import Path
 from typing import Any, Callable
 
@@ -35,31 +37,44 @@ def lines(count: int, width: int) -> Tensor:
     return rows
 
 
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What all trainers read: fairseq's dictionaries and tiny language models."""
+    return tmp_path_factory.mktemp("training")
+
+
 @pytest.fixture
-def data(tmp_path: Path, dictionary: Dictionary) -> Path:
-    """A folder with the dictionaries that fairseq's tasks read."""
-    folder = tmp_path / "data"
-    folder.mkdir()
-    for name in ("dict.txt", "dict.en.txt", "dict.de.txt"):
-        dictionary.save(str(folder / name))
+def data(folder: Path, dictionary: Dictionary, make_cloze: Any, make_causal: Any, save_lm: Callable[..., Path]) -> Path:
+    """That folder, filled."""
+    if not (folder / "lm.pt").exists():
+        for name in ("dict.txt", "dict.en.txt", "dict.de.txt"):
+            dictionary.save(str(folder / name))
+        for name, make in (("cloze.pt", make_cloze), ("lm.pt", make_causal)):
+            with torch.random.fork_rng():
+                torch.manual_seed(3)
+                save_lm(make(), name).rename(folder / name)
     return folder
 
 
+@cache
+def configuration(folder: Path, kind: str, flags: tuple[object, ...]) -> Any:
+    """fairseq-train's, of its real flags. Turning them into a configuration is most of what such a test costs."""
+    files = {"CLOZE": folder / "cloze.pt", "CAUSAL": folder / "lm.pt"}
+    line = [folder, *COMMON, *(files.get(str(word), word) for word in KINDS[kind]), *flags]
+    if "--task" not in line:
+        line += ["--task", "translation", "-s", "en", "-t", "de"]
+    args = options.parse_args_and_arch(options.get_training_parser(), [str(word) for word in line])
+    return convert_namespace_to_omegaconf(args)
+
+
 @pytest.fixture
-def make_trainer(
-    data: Path, tmp_path: Path, make_cloze: Any, make_causal: Any, save_lm: Callable[..., Path]
-) -> Callable[..., Trainer]:
+def make_trainer(data: Path, tmp_path: Path) -> Callable[..., Trainer]:
     """fairseq-train's trainer: ``make_trainer("SRC-FT", "--optimizer", "adam")``."""
 
     def make(kind: str, *flags: object) -> Trainer:
-        files = {"CLOZE": lambda: save_lm(make_cloze(), "cloze.pt"), "CAUSAL": lambda: save_lm(make_causal(), "lm.pt")}
-        words = [files[word]() if word in files else word for word in KINDS[kind]]  # type: ignore[index]
-        line = [data, "--save-dir", tmp_path / "run", *COMMON, *words, *flags]
+        cfg = copy.deepcopy(configuration(data, kind, flags))
+        cfg.checkpoint.save_dir = str(tmp_path / "run")
         (tmp_path / "run").mkdir(exist_ok=True)
-        if "--task" not in line:
-            line += ["--task", "translation", "-s", "en", "-t", "de"]
-        args = options.parse_args_and_arch(options.get_training_parser(), [str(word) for word in line])
-        cfg = convert_namespace_to_omegaconf(args)
         task = tasks.setup_task(cfg.task)
         model = task.build_model(cfg.model)
         return Trainer(cfg, task, model, task.build_criterion(cfg.criterion))
