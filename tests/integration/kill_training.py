@@ -85,7 +85,7 @@ def kill_while_writing(child: int, folder: Path, times: int, delay: float) -> bo
             return False
         before, writing = writing, folder.is_dir() and any(".unfinished" in name for name in os.listdir(folder))
         seen += writing and not before
-        time.sleep(0.0002)
+        time.sleep(0.001)
     time.sleep(delay)
     return kill(child)
 
