@@ -36,18 +36,23 @@ def dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
     return dropped
 
 
+def random_mask(x: Tensor, probability: float) -> tuple[Tensor, float]:
+    """What :func:`dropout` multiplies by on a CPU: ones and zeros in shape and type of ``x``, and a scale."""
+    level = min(round(probability * _LEVELS), _LEVELS - 1)
+    bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    # 16 bits are uniform in -2^15 ... 2^15 - 1. A mask in the type of x multiplies faster than one of booleans.
+    keep = torch.empty_like(x, memory_format=torch.contiguous_format)
+    torch.ge(bits.view(torch.int16)[: x.numel()].view(x.shape), level - _LEVELS // 2, out=keep)
+    return keep, _LEVELS / (_LEVELS - level)
+
+
 class _Dropout(torch.autograd.Function):
     """One mask for the pass forward and the pass backward."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
-        level = min(round(probability * _LEVELS), _LEVELS - 1)
-        bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-        # 16 bits are uniform in -2^15 ... 2^15 - 1. A mask in the type of x multiplies faster than one of booleans.
-        keep = torch.empty_like(x, memory_format=torch.contiguous_format)
-        torch.ge(bits.view(torch.int16)[: x.numel()].view(x.shape), level - _LEVELS // 2, out=keep)
+        keep, ctx.scale = random_mask(x, probability)
         ctx.save_for_backward(keep)
-        ctx.scale = _LEVELS / (_LEVELS - level)
         return (x * keep).mul_(ctx.scale)
 
     @staticmethod

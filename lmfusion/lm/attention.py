@@ -1,7 +1,8 @@
 """The one causal self-attention every tower uses.
 
-All attention goes through :func:`torch.nn.functional.scaled_dot_product_attention`, so that
-attention weights are never materialized and fused kernels apply. Rows are left-aligned (see
+Attention goes through :func:`torch.nn.functional.scaled_dot_product_attention`, so that attention
+weights are never materialized and fused kernels apply; where a CPU has no good one, through
+:mod:`lmfusion.lm.cpu_attention`. Rows are left-aligned (see
 :mod:`lmfusion.lm.layout`): a causal mask is all that is needed, padding needs none.
 """
 
@@ -12,6 +13,7 @@ import torch.nn.functional as F
 from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from torch import Tensor, nn
 
+from lmfusion.lm import cpu_attention
 from lmfusion.lm.interface import IncrementalState
 from lmfusion.matrix_product import Linear
 
@@ -93,6 +95,8 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
     def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         new, total = query.size(2), key.size(2)
         dropout = self.dropout if self.training else 0.0
+        if new == total and cpu_attention.is_faster(query, dropout):
+            return cpu_attention.causal_attention(query, key, value, dropout=dropout)
         mask = None
         if 1 < new < total:  # several new positions behind a cache: causal at the lower right
             mask = torch.ones(new, total, dtype=torch.bool, device=query.device)

@@ -8,6 +8,7 @@ from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
 from lmfusion.dropout import dropout
+from lmfusion.lm import cpu_attention
 from lmfusion.lm.layers import FeedForward
 from lmfusion.lm.layout import RowLayout, shift_left, shift_right
 from lmfusion.matrix_product import Linear, linear
@@ -101,16 +102,17 @@ class AttentionJoin(nn.Module):
         with torch.autocast(query.device.type, enabled=False):
             q = linear(query, self.q_proj.weight.float(), self.q_proj.bias.float())
             k = linear(both, k_weight.float(), k_bias.float())
-            x = F.scaled_dot_product_attention(
-                self._split_heads(q),
-                self._split_heads(k),
-                self._split_heads(v.float()),
-                attn_mask=(visible | blind).unsqueeze(1),
-                dropout_p=self.attention_dropout if self.training else 0.0,
-                scale=1.0,
-            )
+            x = self._weigh(q, k, v.float(), (visible | blind).unsqueeze(1))
         x = x.to(v.dtype).transpose(1, 2).flatten(2)  # B x H x T x D -> B x T x C
         return self.out_proj(x.masked_fill(blind, 0.0))
+
+    def _weigh(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor) -> Tensor:
+        """Unscaled attention: B x T x C and twice B x 2T x C -> B x H x T x D."""
+        q, k, v = (self._split_heads(tensor) for tensor in (q, k, v))
+        dropout = self.attention_dropout if self.training else 0.0
+        if cpu_attention.is_faster(q, dropout):
+            return cpu_attention.attention(q, k, v, ~visible, dropout=dropout, scale=1.0)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=visible, dropout_p=dropout, scale=1.0)
 
     def _split_heads(self, x: Tensor) -> Tensor:
         """B x T x C -> B x H x T x D."""
