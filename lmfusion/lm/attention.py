@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from lmfusion.lm import cpu_attention
 from lmfusion.lm.interface import IncrementalState
+from lmfusion.lm.kv_cache import KeyValueCache
 from lmfusion.matrix_product import Linear
 
 NO_BIAS_KV, LEARNED_BIAS_KV, ZERO_BIAS_KV = "none", "learned", "zero"
@@ -76,17 +77,17 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
             B x T x C.
         """
         qkv = self.in_proj(x)
-        cached = self._cached(incremental_state)
+        cache = self._cache(incremental_state)
         # Putting the extra pair in front, together with a query nobody reads, keeps the problem a
         # square causal one, for which every fused kernel has a fast path.
-        has_front = self.bias_kv != NO_BIAS_KV and cached is None
+        has_front = self.bias_kv != NO_BIAS_KV and cache is None
         if has_front:
             qkv = torch.cat([self._front(qkv), qkv], dim=1)
         query, key, value = self._split_heads(qkv)
-        if cached is not None:
-            key, value = torch.cat([cached[0], key], 2), torch.cat([cached[1], value], 2)
         if incremental_state is not None:
-            self._store(incremental_state, key, value)
+            cache = self._add(qkv, cache)
+            self._store(incremental_state, cache)
+            key, value = cache.key, cache.value
         attended = self._attend(query, key, value)
         if has_front:
             attended = attended[:, :, 1:]
@@ -119,28 +120,25 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
         query, key, value = qkv.view(batch, time, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         return query, key, value
 
-    def _cached(self, state: IncrementalState | None) -> tuple[Tensor, Tensor] | None:
-        cache = FairseqIncrementalState.get_incremental_state(self, state, "kv")
-        if cache is None:
-            return None
-        key, value = cache["key"], cache["value"]
-        assert key is not None
-        assert value is not None
-        return key, value
+    def _add(self, qkv: Tensor, cache: KeyValueCache | None) -> KeyValueCache:
+        """Cached positions, if there are any, and the new ones (B x T x 3C)."""
+        new = qkv.view(*qkv.shape[:2], 3, self.num_heads, -1)[:, :, 1:]
+        return (KeyValueCache.empty(new) if cache is None else cache).add(new)
 
-    def _store(self, state: IncrementalState, key: Tensor, value: Tensor) -> None:
-        FairseqIncrementalState.set_incremental_state(self, state, "kv", {"key": key, "value": value})
+    def _cache(self, state: IncrementalState | None) -> KeyValueCache | None:
+        entry = FairseqIncrementalState.get_incremental_state(self, state, "kv")
+        return None if entry is None else entry["cache"]
+
+    def _store(self, state: IncrementalState, cache: KeyValueCache) -> None:
+        FairseqIncrementalState.set_incremental_state(self, state, "kv", {"cache": cache})
 
     def cached_length(self, state: IncrementalState | None) -> int:
         """Number of positions whose keys and values are kept (the extra pair does not count)."""
-        cached = self._cached(state)
-        if cached is None:
-            return 0
-        return cached[0].size(2) - int(self.bias_kv != NO_BIAS_KV)
+        cache = self._cache(state)
+        return 0 if cache is None else cache.length - int(self.bias_kv != NO_BIAS_KV)
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
         """Let the cache follow the beam: row b becomes former row ``new_order[b]``."""
-        cached = self._cached(incremental_state)
-        if cached is not None:
-            key, value = (tensor.index_select(0, new_order) for tensor in cached)
-            self._store(incremental_state, key, value)
+        cache = self._cache(incremental_state)
+        if cache is not None:
+            self._store(incremental_state, cache.reorder(new_order))

@@ -19,7 +19,7 @@ LAYERS = [
     ["lmfusion.matrix_product"],
     ["lmfusion.chunked_loss", "lmfusion.dropout", "lmfusion.precision", "lmfusion.tokenizer"],
     ["lmfusion.criterions"],
-    ["lmfusion.lm.interface", "lmfusion.lm.layout"],
+    ["lmfusion.lm.interface", "lmfusion.lm.kv_cache", "lmfusion.lm.layout"],
     ["lmfusion.lm"],
     ["lmfusion.lm.cloze", "lmfusion.lm.causal"],
     ["lmfusion.lm.loading", "lmfusion.shallow_fusion"],
