@@ -34,10 +34,13 @@ def sentences(paths: list[Path]) -> Iterator[str]:
             yield from (line for line in textio.read_lines(path) if line.strip())
 
 
-def learn(paths: list[Path], size: int, seed: int = 1) -> bytes:
+def learn(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = ()) -> bytes:
     """Learn a BPE of `size` symbols on all files together and return the model's bytes.
 
     Text is taken as it is (no Unicode normalization), so that decoding gives back what was encoded.
+
+    Args:
+        words: tokens that are symbols of their own, even if the text does not have them.
 
     Raises:
         DataError: a file is missing, or the text is too small for so many symbols.
@@ -53,6 +56,7 @@ def learn(paths: list[Path], size: int, seed: int = 1) -> bytes:
             model_type="bpe",
             vocab_size=size + SPECIAL_SYMBOLS,
             character_coverage=0.9999,
+            user_defined_symbols=[f"\u2581{word}" for word in words],
             normalization_rule_name="identity",
             input_sentence_size=SAMPLE_LINES,
             shuffle_input_sentence=True,
@@ -110,7 +114,9 @@ def write_dictionary(model: Path, path: Path) -> int:
     return len(symbols)
 
 
-def learn_to_files(paths: list[Path], size: int, seed: int, model: Path, dictionary: Path) -> None:
+def learn_to_files(
+    paths: list[Path], size: int, seed: int, model: Path, dictionary: Path, words: tuple[str, ...] = ()
+) -> None:
     """Learn a BPE and write model and dictionary; the model comes last, so it implies both.
 
     Raises:
@@ -119,7 +125,7 @@ def learn_to_files(paths: list[Path], size: int, seed: int, model: Path, diction
     partial = textio.partial_name(model)
     model.parent.mkdir(parents=True, exist_ok=True)
     try:
-        partial.write_bytes(learn(paths, size, seed))
+        partial.write_bytes(learn(paths, size, seed, words))
         write_dictionary(partial, dictionary)
         partial.replace(model)
     finally:

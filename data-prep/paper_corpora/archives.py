@@ -49,6 +49,18 @@ def damage_named(archive: Path) -> Iterator[None]:
         raise textio.DataError(f"{archive}: cannot be unpacked ({error}). Delete it to fetch it again.") from error
 
 
+def read_text(stream: IO[bytes], name: str) -> str:
+    """The whole of a small member.
+
+    Raises:
+        DataError: not UTF-8.
+    """
+    try:
+        return stream.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise textio.DataError(f"{name}: not UTF-8 ({error})") from error
+
+
 def _tar_members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
     with tarfile.open(archive, "r|*") as tar:
         for info in tar:

@@ -12,7 +12,7 @@ import tokenize_text
 from paper_corpora import ids, newscrawl, vocabulary
 from paper_corpora.parallel import write_lines
 from paper_corpora.stages import Outcome, Stage
-from paper_corpora.stories import SIDES, Splits, parse, read_split, stories
+from paper_corpora.stories import MARKER, SIDES, Splits, parse, read_split, stories
 from paper_corpora.workspace import Workspace
 
 CORPUS = "cnn_dm"
@@ -94,10 +94,10 @@ class Steps:
         return Outcome(f"Moses tokens, articles cut to {ARTICLE_TOKENS}", {})
 
     def learn(self) -> Outcome:
-        """The BPE, on newscrawl and the stories."""
+        """The BPE, on newscrawl and the stories; the marker, which no LM's text has, is a symbol of it."""
         texts = [self.news / f"mono.train.{LANG}", *self.files("tok", LM_TEXT)]
         outputs = self.files("", "spm.model", "dict.txt")
-        return vocabulary.learn(self.workspace, texts, self.workspace.scale.summary_bpe, *outputs)
+        return vocabulary.learn(self.workspace, texts, self.workspace.scale.summary_bpe, *outputs, (MARKER,))
 
     def encode(self) -> Outcome:
         """BPE symbols."""

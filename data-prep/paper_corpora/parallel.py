@@ -78,7 +78,9 @@ def extract_test_set(workspace: Workspace, name: str, sides: Sides, langs: Sides
     """
     path = workspace.path(name)
     with archives.damage_named(path):
-        files = {side: stream.read().decode("utf-8") for side, stream in archives.members(path, set(sides))}
+        files = {
+            side: archives.read_text(stream, f"{path}: {side}") for side, stream in archives.members(path, set(sides))
+        }
     texts = {side: sgm.segments(text) for side, text in files.items()}
     number = _checked(workspace.source(name), path, [(side, len(texts[side])) for side in sides], langs)
     for side, target in zip(sides, targets):

@@ -58,12 +58,16 @@ def read_split(path: Path, source: Source) -> list[str]:
 
 
 def stories(paths: list[Path]) -> Iterator[tuple[str, str]]:
-    """Names without their ending, and texts, of the stories in the archives."""
+    """Names without their ending, and texts, of the stories in the archives.
+
+    Raises:
+        DataError: an archive is damaged, or a story is not UTF-8.
+    """
     for path in paths:
         with archives.damage_named(path):
             for name, stream in archives.members(path):
                 if name.endswith(".story"):
-                    yield Path(name).stem, stream.read().decode("utf-8")
+                    yield Path(name).stem, archives.read_text(stream, f"{path}: {name}")
 
 
 class Splits:

@@ -16,8 +16,10 @@ from paper_corpora.stages import Outcome
 from paper_corpora.workspace import Workspace
 
 
-def learn(workspace: Workspace, texts: list[Path], size: int, model: Path, dictionary: Path) -> Outcome:
-    """Learn one BPE on a sample of each text.
+def learn(
+    workspace: Workspace, texts: list[Path], size: int, model: Path, dictionary: Path, words: tuple[str, ...] = ()
+) -> Outcome:
+    """Learn one BPE on a sample of each text; `words` are symbols of their own, see learn_bpe.py.
 
     Raises:
         DataError: the text is too small for so many symbols.
@@ -26,7 +28,7 @@ def learn(workspace: Workspace, texts: list[Path], size: int, model: Path, dicti
     try:
         for path, text in zip(samples, texts):
             write_lines(path, lines.sample(text, workspace.scale.bpe_sample, workspace.seed))
-        learn_bpe.learn_to_files(samples, size, workspace.seed, model, dictionary)
+        learn_bpe.learn_to_files(samples, size, workspace.seed, model, dictionary, words)
     finally:
         for path in samples:
             path.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+import learn_bpe
 import pytest
 import sacremoses
 import textio
@@ -31,6 +32,31 @@ def test_the_marker_survives_moses_and_separates_sentences_for_rouge() -> None:
     swapped = f" {stories.MARKER} ".join(reversed(stories.parse(STORY)[1]))
     assert rouge.score([swapped], [summary], stories.MARKER).means["rougeL"].f1 == 1.0
     assert rouge.score([swapped], [summary], None).means["rougeL"].f1 < 1.0
+
+
+def test_the_marker_is_one_symbol_of_a_bpe_whose_text_does_not_have_it(tmp_path: Path) -> None:
+    """As in training: neither newscrawl nor the sentences of the stories have it."""
+    (tmp_path / "text").write_text("Rain fell on the plain .\nNobody minded the rain !\n" * 20, encoding="utf-8")
+    symbols = {}
+    for name, words in (("with", (stories.MARKER,)), ("without", ())):
+        model, dictionary = tmp_path / f"{name}.model", tmp_path / f"{name}.txt"
+        learn_bpe.learn_to_files([tmp_path / "text"], 40, 1, model, dictionary, words)
+        symbols[name] = learn_bpe.load_processor(model).encode("Rain fell . ¶ Nobody minded !", out_type=str)
+        assert ("▁¶ 1" in dictionary.read_text("utf-8").splitlines()) == bool(words)
+        assert len(list(textio.read_lines(dictionary))) == 40
+    assert symbols["with"].count("▁¶") == 1
+    assert "".join(symbols["with"]).replace("▁", " ") == " Rain fell . ¶ Nobody minded !"
+    assert "▁¶" not in symbols["without"]
+
+
+def test_a_story_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "cnn_stories.tgz"
+    with tarfile.open(path, "w:gz") as archive:
+        info = tarfile.TarInfo("cnn/stories/aa.story")
+        info.size = 1
+        archive.addfile(info, io.BytesIO(b"\xe9"))
+    with pytest.raises(textio.DataError, match=r"cnn_stories\.tgz: cnn/stories/aa\.story: not UTF-8"):
+        list(stories.stories([path]))
 
 
 def test_the_splits_are_those_of_the_lists_in_their_order(workspace: Callable[..., Workspace]) -> None:
