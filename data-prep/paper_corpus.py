@@ -15,6 +15,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import textio
 from paper_corpora import cnn_dm, newscrawl, sources, stages, wmt18_ende, wmt18_entr
@@ -23,9 +24,17 @@ from paper_corpora.workspace import SCALES, SUBSET_NAMES, Workspace
 SOURCES_VARIABLE = "LMFUSION_SOURCES"
 
 
+class Parser(argparse.ArgumentParser):
+    """A command line whose errors are one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with status 2."""
+        self.exit(2, f"error: {message}. See --help.\n")
+
+
 def parse_args() -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="corpus", required=True, metavar="CORPUS")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--out", type=Path, required=True, metavar="DATA", help="folder that all corpora share")

@@ -27,12 +27,13 @@ class Record:
         self.settings = settings
         self.hashes = hashes
         if self.path.is_file():
-            self._continue_from(json.loads(self.path.read_text(encoding="utf-8")))
+            self._continue_from(read_json(self.path, "what was made stays, only its counts are lost"))
         self.save()
 
     def _continue_from(self, before: dict[str, Any]) -> None:
         now = {**self.settings, **self.hashes}
-        then = {**before["settings"], **before["corpus_sha256"]}
+        # Records from before there was more text do not name it.
+        then = {"more_text": False, **before["settings"], **before["corpus_sha256"]}
         for name in now.keys() & then.keys():
             if now[name] != then[name]:
                 raise textio.DataError(
@@ -48,6 +49,23 @@ class Record:
         with textio.writing(self.path) as stream:
             json.dump(record, stream, indent=2, sort_keys=True)
             stream.write("\n")
+
+
+def read_json(path: Path, consequence: str) -> dict[str, Any]:
+    """A record of ours.
+
+    Args:
+        path: the file.
+        consequence: what it means to do without it.
+
+    Raises:
+        DataError: it is damaged; tells that it can be deleted, and the consequence.
+    """
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise textio.DataError(f"{path}: is damaged ({error}). Delete it: {consequence}.") from error
+    return content
 
 
 @contextmanager

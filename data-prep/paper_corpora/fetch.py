@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import ssl
 import sys
 import urllib.error
 import urllib.parse
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import textio
+from record import read_json
 from tqdm import tqdm  # type: ignore[import-untyped]
 
 from paper_corpora.sources import Source
@@ -34,7 +36,7 @@ class Downloads:
         self.record = folder / "verified.json"
         self.verified: dict[str, dict[str, Any]] = {}
         if self.record.is_file():
-            self.verified = json.loads(self.record.read_text(encoding="utf-8"))
+            self.verified = read_json(self.record, "every download is verified again")
 
     def path(self, source: Source) -> Path:
         """Where the file is, or will be."""
@@ -144,7 +146,7 @@ def download(source: Source, partial: Path) -> None:
                 for block in _blocks(stream):
                     target.write(block)
                     bar.update(len(block))
-    except (urllib.error.URLError, TimeoutError, ConnectionError, HTTPException) as error:
+    except (urllib.error.URLError, ssl.SSLError, TimeoutError, ConnectionError, HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         raise textio.DataError(
             f"{source.name}: {source.url} cannot be fetched ({reason}). Run the same command again to go on, or fetch "

@@ -118,6 +118,12 @@ def test_a_file_that_changed_after_its_use_is_refused(server: Server, tmp_path: 
     Downloads(tmp_path).check_unchanged(row)
 
 
+def test_a_damaged_record_is_named_with_what_deleting_it_means(tmp_path: Path) -> None:
+    (tmp_path / "verified.json").write_text('{"corpus": ', encoding="utf-8")
+    with pytest.raises(textio.DataError, match=r"verified\.json: is damaged .*Delete it: every download is verified"):
+        Downloads(tmp_path)
+
+
 def test_an_address_that_does_not_answer_is_one_error_with_the_mend(tmp_path: Path) -> None:
     with pytest.raises(textio.DataError, match=r"cannot be fetched .* give it by --local corpus=PATH"):
         Downloads(tmp_path).get(source((tmp_path / "absent.tgz").as_uri()))

@@ -59,6 +59,19 @@ def test_other_settings_in_the_same_folder_are_refused(workspace: Callable[..., 
     assert made == ["a"]
 
 
+def test_a_damaged_record_of_counts_is_named_and_can_be_deleted(workspace: Callable[..., Workspace]) -> None:
+    here, made = workspace(), []
+    plan = [make_stage(here, "a", made)]
+    stages.run(here, plan)
+    record = here.folder("corpus") / "prepare.json"
+    record.write_text("{", encoding="utf-8")
+    with pytest.raises(textio.DataError, match=r"corpus/prepare\.json: is damaged .*Delete it: what was made stays"):
+        stages.run(here, plan)
+    record.unlink()
+    stages.run(here, plan)
+    assert made == ["a"]
+
+
 def test_a_failed_stage_leaves_the_finished_ones(workspace: Callable[..., Workspace]) -> None:
     here, made = workspace(), []
 
