@@ -23,6 +23,7 @@ from lmfusion.atomic_files import CannotWriteError, replacing
 from lmfusion.errors import UserError
 from lmfusion.fusion.config import frozen_lms
 from lmfusion.lm import frozen_file
+from lmfusion.lm.loading import read_file
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ def save(state: dict[str, Any], path: Path) -> None:
         state["extra_state"][early_stop.KEY] = counts
     model = (state.get("cfg") or {}).get("model") or {}
     if prefixes := frozen_lms(vars(model) if isinstance(model, Namespace) else model):
-        state = frozen_file.take_out(state, prefixes, path.parent)
+        state = frozen_file.take_out(state, prefixes, path.parent, read=read_file)
     _write(path, lambda stream: torch.save(state, stream))
 
 

@@ -7,6 +7,7 @@ the SHA-256 of the weights. Whoever reads the checkpoint gets it complete, or an
 from __future__ import annotations
 
 import hashlib
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,8 +19,13 @@ from torch import Tensor
 from lmfusion.atomic_files import replacing
 from lmfusion.errors import UserError
 
+logger = logging.getLogger(__name__)
+
 KEY = "frozen_lms"
 """Of a checkpoint: {prefix: {"file": name, "sha256": of the weights}}."""
+
+_CHECKED: set[tuple[Path, int, int, int]] = set()
+"""Files whose content this process has compared with their names: path, size, time, number."""
 
 _NAME = re.compile(r"frozen_lm\.[0-9a-f]{16}\.pt")
 
@@ -33,13 +39,16 @@ def digest(weights: Mapping[str, Tensor]) -> str:
     return total.hexdigest()
 
 
-def take_out(state: dict[str, Any], prefixes: Sequence[str], folder: Path) -> dict[str, Any]:
+def take_out(
+    state: dict[str, Any], prefixes: Sequence[str], folder: Path, *, read: Callable[[Path], dict[str, Any]]
+) -> dict[str, Any]:
     """A checkpoint without the weights under these prefixes, which are in files in ``folder`` from then on.
 
     Args:
         state: the checkpoint; it is left as it is.
         prefixes: of the names of weights, each of one language model.
         folder: in which the checkpoint will be written.
+        read: reads a file with weights, or raises UserError.
 
     Raises:
         UserError: if a file cannot be written.
@@ -50,11 +59,28 @@ def take_out(state: dict[str, Any], prefixes: Sequence[str], folder: Path) -> di
         weights = {name[len(prefix) :]: value for name, value in inside.items()}
         sha256 = digest(weights)
         file = folder / f"frozen_lm.{sha256[:16]}.pt"
-        if not file.exists():
+        if not (file.exists() and _holds(file, sha256, read)):
             with replacing(file) as stream:
                 torch.save({"model": weights}, stream)
         references[prefix] = {"file": file.name, "sha256": sha256}
     return {**state, "model": model, KEY: references}
+
+
+def _holds(file: Path, sha256: str, read: Callable[[Path], dict[str, Any]]) -> bool:
+    """Whether a file that is there already holds these weights: all checkpoints to come would be lost with it."""
+    about = file.stat()
+    known = (file, about.st_size, about.st_mtime_ns, about.st_ino)
+    if known not in _CHECKED:
+        try:
+            whole = digest(read(file)["model"]) == sha256
+        except UserError as error:
+            logger.warning(f"{error} It is written anew.")
+            return False
+        if not whole:
+            logger.warning(f"{file} does not hold the weights that its name says: it is written anew.")
+            return False
+        _CHECKED.add(known)
+    return True
 
 
 def put_back(state: dict[str, Any], path: Path, *, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:

@@ -14,6 +14,8 @@ import json
 import os
 import secrets
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -66,6 +68,19 @@ class _About:
     computed: str
 
 
+@contextmanager
+def _needing_space(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise UserError(
+            f"no space left for the stored states in {folder}: make room, or train without --src-lm-cache. What is "
+            f"stored stays of use."
+        ) from error
+
+
 class StateStore:
     """States of sentences on disk.
 
@@ -91,12 +106,13 @@ class StateStore:
 
     @classmethod
     def create(cls, folder: Path, shape: tuple[int, int], stored: torch.dtype, computed: torch.dtype) -> StateStore:
-        """Make a store, or open the one that another process has just made."""
-        folder.mkdir(parents=True, exist_ok=True)
+        """Make a store, or open the one that another process has just made; UserError if there is no space left."""
         about = _About(*shape, *(str(dtype).removeprefix("torch.") for dtype in (stored, computed)))
-        scratch = folder / f"{_ABOUT}.{secrets.token_hex(4)}"
-        scratch.write_text(json.dumps(asdict(about)), encoding="utf-8")
-        scratch.replace(folder / _ABOUT)
+        with _needing_space(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            scratch = folder / f"{_ABOUT}.{secrets.token_hex(4)}"
+            scratch.write_text(json.dumps(asdict(about)), encoding="utf-8")
+            scratch.replace(folder / _ABOUT)
         return cls(folder)
 
     @classmethod
@@ -134,20 +150,9 @@ class StateStore:
         return states
 
     def write(self, rows: dict[bytes, Tensor]) -> None:
-        """Append sentences: key -> L x T x C'.
-
-        Raises:
-            UserError: if there is no space left.
-        """
-        try:
+        """Append sentences, key -> L x T x C', or raise UserError if there is no space left."""
+        with _needing_space(self.folder):
             self._append(rows)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise UserError(
-                f"no space left for the stored states in {self.folder}: make room, or train without --src-lm-cache. "
-                f"What is stored stays of use."
-            ) from error
 
     def _append(self, rows: dict[bytes, Tensor]) -> None:
         if self._own is None:

@@ -124,6 +124,28 @@ def test_another_language_model_is_not_taken_for_it(save_run: Any, tmp_path: Pat
         read_checkpoint(tmp_path / "checkpoint_1_1.pt")
 
 
+@pytest.mark.parametrize("damage", ["cut", "other weights", "no weights"])
+def test_a_damaged_file_that_is_there_already_is_not_relied_on(
+    save_run: Any, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Left from an earlier run in the folder: checkpoints that refer to it would be of no use."""
+    save_run("elmo", "none", 1, store_lm_once=True)
+    path = tmp_path / files(tmp_path)[0]
+    state = torch.load(path, weights_only=True)
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:3000])
+    elif damage == "other weights":
+        state["model"]["join.q_proj.bias"][0] += 1e-3
+        torch.save(state, path)
+    else:
+        torch.save({"model": {"join.q_proj.bias": 1}}, path)
+    weights = save_run("elmo", "none", 2, store_lm_once=True)[0]
+    assert files(tmp_path) == [path.name]
+    assert f"{path}" in caplog.text
+    assert "written anew" in caplog.text
+    assert_same(read_checkpoint(tmp_path / "checkpoint_1_2.pt")["model"], weights)
+
+
 @pytest.mark.parametrize(
     "references",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,23 @@ def test_half_precision_halves_the_size_at_a_stated_error(lm: PretrainedLM, batc
             for row, length in enumerate(LENGTHS):
                 torch.testing.assert_close(left[row, :length], right[row, :length], rtol=5e-4 * half, atol=1e-6 * half)
     assert sizes[True] * 2 == sizes[False]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("room", [0, 1000], ids=["none", "for the description"])
+def test_a_disk_that_is_full_from_the_beginning(lm: PretrainedLM, batch: Any, tmp_path: Path, room: int) -> None:
+    """Under a limit on the size of files, which the operating system enforces."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        with pytest.raises(UserError, match=rf"no space left .*{tmp_path}.* train without --src-lm-cache"):
+            open_store(lm, tmp_path)(batch(ROWS))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    counted = Counted(lm)
+    open_store(lm, tmp_path)(batch(ROWS))
+    open_store(lm, tmp_path)(batch(ROWS))
+    assert counted.rows == len(ROWS)
 
 
 @torch.no_grad()
