@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from lmfusion.lm import cpu_attention
 from lmfusion.lm.interface import IncrementalState
 from lmfusion.lm.kv_cache import KeyValueCache
+from lmfusion.lm.layout import RowLayout
 from lmfusion.matrix_product import Linear
 
 NO_BIAS_KV, LEARNED_BIAS_KV, ZERO_BIAS_KV = "none", "learned", "zero"
@@ -66,17 +67,23 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
             for parameter in (self.bias_k, self.bias_v):
                 nn.init.normal_(parameter, std=parameter.numel() ** -0.5)
 
-    def forward(self, x: Tensor, incremental_state: IncrementalState | None = None) -> Tensor:
+    def forward(
+        self, x: Tensor, incremental_state: IncrementalState | None = None, layout: RowLayout | None = None
+    ) -> Tensor:
         """Attend.
 
         Args:
-            x: B x T x C, left-aligned rows; with ``incremental_state`` only the new positions.
+            x: B x T x C, left-aligned rows; with ``incremental_state`` only the new positions. With ``layout`` as
+                that packs them.
             incremental_state: fairseq's decoding state, which keeps keys and values.
+            layout: of the batch, if x is packed.
 
         Returns:
-            B x T x C.
+            As x.
         """
         qkv = self.in_proj(x)
+        if layout is not None:
+            qkv = layout.unpack(qkv)
         cache = self._cache(incremental_state)
         # Putting the extra pair in front, together with a query nobody reads, keeps the problem a
         # square causal one, for which every fused kernel has a fast path.
@@ -91,7 +98,8 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
         attended = self._attend(query, key, value)
         if has_front:
             attended = attended[:, :, 1:]
-        return self.out_proj(attended.transpose(1, 2).flatten(2))  # B x H x T x D -> B x T x C
+        attended = attended.transpose(1, 2).flatten(2)  # B x H x T x D -> B x T x C
+        return self.out_proj(attended if layout is None else layout.pack(attended))
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         new, total = query.size(2), key.size(2)

@@ -67,20 +67,29 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
         With ``incremental_state`` rows must have no padding, as in fairseq's beam search; only
         states of tokens behind the cached ones are computed and returned.
         """
-        self.check_length(tokens.size(1))
         if incremental_state is not None:
+            self.check_length(tokens.size(1))
             seen = self._first_attention.cached_length(incremental_state)
             x = self.embed(tokens[:, seen:], offset=seen)
             return [x, *self.layers(x, incremental_state)]
-        layout = RowLayout(tokens.eq(self.padding_idx))
-        x = self.embed(layout.align(tokens))
-        return [layout.restore(state) for state in [x, *self.layers(x)]]
+        x, states, layout = self._run_layers(tokens)
+        return [layout.restore(state) for state in [x, *(layout.unpack(state) for state in states)]]
 
     def top_state(
         self, tokens: Tensor, incremental_state: IncrementalState | None = None
     ) -> Tensor:
         """The last layer's output, B x T x C; no layer norm follows it."""
-        return self.layer_states(tokens, incremental_state)[-1]
+        if incremental_state is not None:
+            return self.layer_states(tokens, incremental_state)[-1]
+        _, states, layout = self._run_layers(tokens)
+        return layout.restore(layout.unpack(states[-1]))
+
+    def _run_layers(self, tokens: Tensor) -> tuple[Tensor, list[Tensor], RowLayout]:
+        """Embeddings of left-aligned rows, the N layers as the layout packs them, the layout."""
+        self.check_length(tokens.size(1))
+        layout = RowLayout(tokens.eq(self.padding_idx))
+        x = self.embed(layout.align(tokens))
+        return x, self.layers(layout.pack(x), layout=layout), layout
 
     def modules_from_below(self) -> list[list[nn.Module]]:
         """The embeddings and each block."""

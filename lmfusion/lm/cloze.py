@@ -78,15 +78,25 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         Returns:
             forward and backward states; each the shared embeddings and N layers of B x T x C.
         """
+        x, forward, backward = self._run_towers(tokens, layout)
+        return (
+            [x, *(layout.unpack(state) for state in forward)],
+            [x, *(layout.reverse(layout.unpack(state)) for state in backward)],
+        )
+
+    def _tops(self, tokens: Tensor, layout: RowLayout) -> tuple[Tensor, Tensor]:
+        """The last of both lists of :meth:`tower_states`, without bringing the others into order."""
+        _, forward, backward = self._run_towers(tokens, layout)
+        return layout.unpack(forward[-1]), layout.reverse(layout.unpack(backward[-1]))
+
+    def _run_towers(self, tokens: Tensor, layout: RowLayout) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """Embeddings, and each tower's N states in its own order, as the layout packs them."""
         self.check_length(tokens.size(1))
         x = self.embed(tokens)
         # Right to left is left to right on the reversed sentence.
         backward = self.forward_layers if self.backward_layers is None else self.backward_layers
-        reversed_states = backward(layout.reverse(x))
-        return (
-            [x, *self.forward_layers(x)],
-            [x, *(layout.reverse(state) for state in reversed_states)],
-        )
+        reversed_states = backward(layout.pack(layout.reverse(x)), layout=layout)
+        return x, self.forward_layers(layout.pack(x), layout=layout), reversed_states
 
     def modules_from_below(self) -> list[list[nn.Module]]:
         """The embeddings, and each block of both towers."""
@@ -129,10 +139,10 @@ class ClozeLM(TransformerLM, FairseqDecoder):
             self, future, past); and an empty dictionary.
         """
         layout = RowLayout(src_tokens.eq(self.padding_idx))
-        fwd, bwd = self.tower_states(layout.align(src_tokens), layout)
-        tops = {"future": fwd[-1], "past": bwd[-1]}
+        fwd, bwd = self._tops(layout.align(src_tokens), layout)
+        tops = {"future": fwd, "past": bwd}
         if "self" in self.targets:
-            tops["self"] = self._joined(fwd[-1], bwd[-1], layout, include_self=False)
+            tops["self"] = self._joined(fwd, bwd, layout, include_self=False)
         states = [layout.restore(tops[target]) for target in self.targets]
         return self.output_layer(states[0] if len(states) == 1 else torch.stack(states, dim=1), head), {}
 
@@ -164,10 +174,10 @@ class ClozeLM(TransformerLM, FairseqDecoder):
             UserError: for a pair of LMs without a joining block.
         """
         layout = RowLayout(tokens.eq(self.padding_idx))
-        fwd, bwd = self.tower_states(layout.align(tokens), layout)
+        fwd, bwd = self._tops(layout.align(tokens), layout)
         if self.top == FORWARD:
-            return layout.restore(fwd[-1])
-        return layout.restore(self._joined(fwd[-1], bwd[-1], layout, include_self=self.top == WIDE))
+            return layout.restore(fwd)
+        return layout.restore(self._joined(fwd, bwd, layout, include_self=self.top == WIDE))
 
 
 def _check(config: dict[str, Any]) -> None:

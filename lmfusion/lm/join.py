@@ -87,7 +87,7 @@ class AttentionJoin(nn.Module):
         before, after = shift_right(fwd_norm), shift_left(bwd_norm)
         query = torch.cat([before, after], -1) if self.concat_query else before + after
         x = self._attend(query, torch.cat([fwd_norm, bwd_norm], 1), layout, include_self).to(fwd.dtype)
-        return self.ffn(dropout(x, self.dropout, self.training))
+        return layout.unpack(self.ffn(layout.pack(dropout(x, self.dropout, self.training))))
 
     def _attend(self, query: Tensor, both: Tensor, layout: RowLayout, include_self: bool) -> Tensor:
         visible = _visible(layout.padding, include_self)  # B x T x 2T

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from lmfusion.dropout import dropout
 from lmfusion.lm.attention import NO_BIAS_KV, CausalSelfAttention
 from lmfusion.lm.interface import IncrementalState
+from lmfusion.lm.layout import RowLayout
 from lmfusion.matrix_product import Linear
 
 
@@ -29,7 +30,7 @@ class FeedForward(nn.Module):
         self.activation_dropout = activation_dropout
 
     def forward(self, x: Tensor) -> Tensor:
-        """B x T x C -> B x T x C."""
+        """... x C -> ... x C."""
         hidden = F.relu(self.fc1(self.layer_norm(x)))
         hidden = dropout(hidden, self.activation_dropout, self.training)
         return x + dropout(self.fc2(hidden), self.dropout, self.training)
@@ -59,9 +60,11 @@ class Block(nn.Module):
         )
         self.dropout = dropout
 
-    def forward(self, x: Tensor, incremental_state: IncrementalState | None = None) -> Tensor:
-        """B x T x C -> B x T x C; left-aligned rows."""
-        attended = self.self_attn(self.layer_norm(x), incremental_state)
+    def forward(
+        self, x: Tensor, incremental_state: IncrementalState | None = None, layout: RowLayout | None = None
+    ) -> Tensor:
+        """B x T x C -> B x T x C; left-aligned rows, with ``layout`` as that packs them."""
+        attended = self.self_attn(self.layer_norm(x), incremental_state, layout)
         return self.ffn(x + dropout(attended, self.dropout, self.training))
 
 
@@ -69,12 +72,12 @@ class Tower(nn.ModuleList):
     """N blocks, left to right; no layer norm after the last one."""
 
     def forward(
-        self, x: Tensor, incremental_state: IncrementalState | None = None
+        self, x: Tensor, incremental_state: IncrementalState | None = None, layout: RowLayout | None = None
     ) -> list[Tensor]:
-        """B x T x C -> the N blocks' outputs, each B x T x C."""
+        """B x T x C -> the N blocks' outputs, each B x T x C; with ``layout`` all as that packs them."""
         states = []
         for block in self:
-            x = block(x, incremental_state)
+            x = block(x, incremental_state, layout)
             states.append(x)
         return states
 

@@ -8,8 +8,13 @@ batch. This module brings rows into that order and states back.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+
+MUCH_PADDING = 0.07
+"""Share of padding from which computing on words alone saves more than bringing them together costs."""
 
 
 def _gather_rows(states: Tensor, index: Tensor) -> Tensor:
@@ -26,6 +31,8 @@ class RowLayout:
     Attributes:
         padding: B x T, True at padding of the *left-aligned* rows.
         lengths: B, number of words per row.
+        packs: whether :meth:`pack` leaves padding out. On a GPU it does not: the number of words would have to be
+            waited for, and it has not been measured there.
     """
 
     def __init__(self, padding_mask: Tensor) -> None:
@@ -38,6 +45,9 @@ class RowLayout:
         if not self.is_left_aligned:
             self._to_left = torch.argsort(padding_mask.long(), dim=1, stable=True)
             self._to_original = torch.argsort(self._to_left, dim=1)
+        self.packs = padding_mask.device.type == "cpu" and _share(self.padding) > MUCH_PADDING
+        if self.packs:
+            self._words = (~self.padding).flatten().nonzero().squeeze(1)
         # Position t of a reversed row is word n-1-t; padding stays where it is.
         self._reversal = torch.where(self.padding, steps, self.lengths.unsqueeze(1) - 1 - steps)
 
@@ -54,6 +64,55 @@ class RowLayout:
         if not self.has_padding:
             return states.flip(1)
         return _gather_rows(states, self._reversal)
+
+    def pack(self, states: Tensor) -> Tensor:
+        """Words alone, where that pays (``packs``), for what is computed word by word: B x T x C -> N x C."""
+        if not self.packs:
+            return states
+        packed: Tensor = _Pack.apply(states.flatten(0, 1), self._words)
+        return packed
+
+    def unpack(self, packed: Tensor) -> Tensor:
+        """What :meth:`pack` was given, with zeros at padding: N x C -> B x T x C."""
+        if not self.packs:
+            return packed
+        states: Tensor = _Unpack.apply(packed, self._words, self.padding.numel())
+        return states.unflatten(0, self.padding.shape)
+
+
+def _share(mask: Tensor) -> float:
+    return float(mask.sum()) / max(1, mask.numel())
+
+
+class _Pack(torch.autograd.Function):
+    """Rows by an index in which none stands twice: gradients need not be added up."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(index)
+        ctx.rows = states.size(0)
+        return states.index_select(0, index)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (index,) = ctx.saved_tensors
+        unpacked: Tensor = _Unpack.apply(grads[0], index, ctx.rows)
+        return unpacked, None
+
+
+class _Unpack(torch.autograd.Function):
+    """The transpose of :class:`_Pack`."""
+
+    @staticmethod
+    def forward(ctx: Any, packed: Tensor, index: Tensor, rows: int) -> Tensor:
+        ctx.save_for_backward(index)
+        return packed.new_zeros(rows, packed.size(1)).index_copy_(0, index, packed)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
+        (index,) = ctx.saved_tensors
+        packed: Tensor = _Pack.apply(grads[0], index)
+        return packed, None, None
 
 
 def shift_right(states: Tensor) -> Tensor:
