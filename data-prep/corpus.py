@@ -3,6 +3,7 @@
     train.en train.de valid.* test.*     parallel, line by line
     mono.train.en mono.valid.en …        one sentence a line
 
+More monolingual text for the language models may come from a second folder, as mono.more.en … (debian/more_text.py).
 Each file may be compressed (.xz, .gz). A folder may hold other parallel text beside it, under names with a prefix:
 synopsis.train.description synopsis.train.synopsis ….
 """
@@ -35,6 +36,8 @@ class Corpus:
     """Of the parallel files' names in the folder; everything made of them is named without it."""
     text_lang: str | None = None
     """The language of both sides, where these are not named by languages."""
+    more_text: Path | None = None
+    """Folder of mono.more.en …, which language models train on as well."""
 
     def bitext_names(self) -> list[str]:
         """Names of the parallel files."""
@@ -43,8 +46,16 @@ class Corpus:
 
     def mono_names(self) -> list[str]:
         """Names of the monolingual files a language model or the BPE needs."""
-        lm = {f"mono.{split}.{lang}" for split in MONO_SPLITS for lang in self.lm_langs}
-        return sorted(lm | {f"mono.train.{lang}" for lang in self.mono_langs_for_bpe})
+        return sorted({*self.lm_names(), *(f"mono.train.{lang}" for lang in self.mono_langs_for_bpe)})
+
+    def lm_names(self) -> list[str]:
+        """Names of the files the language models train and validate on."""
+        return [name for lang in self.lm_langs for split in MONO_SPLITS for name in self.lm_text(lang, split)]
+
+    def lm_text(self, lang: str, split: str) -> list[str]:
+        """Names of the files that together are one language model's text of one split."""
+        more = [f"mono.more.{lang}"] if self.more_text and split == "train" else []
+        return [f"mono.{split}.{lang}", *more]
 
     def names(self) -> list[str]:
         """All files wanted."""
@@ -57,12 +68,15 @@ class Corpus:
             DataError: there is none.
         """
         file = self.file_name(name)
-        candidates = [self.folder / (file + suffix) for suffix in SUFFIXES]
+        folder = self.more_text if self.more_text and name.startswith("mono.more.") else self.folder
+        candidates = [folder / (file + suffix) for suffix in SUFFIXES]
         for path in candidates:
             if path.is_file():
                 return path
+        if folder != self.folder:
+            raise textio.DataError(f"{folder / file}: no such file. data-prep/debian/more_text.py makes such folders.")
         raise textio.DataError(
-            f"{self.folder / file}: no such file (looked for {file}, {file}.xz, {file}.gz). The "
+            f"{folder / file}: no such file (looked for {file}, {file}.xz, {file}.gz). The "
             f"corpus folder needs {', '.join(map(self.file_name, self.names()))}."
         )
 

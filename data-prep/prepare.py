@@ -44,6 +44,7 @@ class Preparation:
             mono_langs_for_bpe=() if args.spm else text_langs(args),
             prefix=args.pairs,
             text_lang=args.text_lang,
+            more_text=args.more_text,
         )
         self.spm = self.out / "spm.model"
         self.dictionary = self.out / "dict.txt"
@@ -64,7 +65,7 @@ class Preparation:
             self.steps("tok", self.corpus.names(), self.tokenize)
             self.step(self.spm, self.make_bpe)
             self.check_bpe()
-            self.steps("bpe", self.corpus.bitext_names() + self.lm_names(), self.encode)
+            self.steps("bpe", self.corpus.bitext_names() + self.corpus.lm_names(), self.encode)
             self.step(self.bitext_folder(), self.binarize_bitext)
             for lang in self.args.lm_langs:
                 self.step(self.out / f"lm.{lang}", self.binarize_lm)
@@ -97,6 +98,7 @@ class Preparation:
             "bpe": bpe,
             "max_length": self.args.max_length,
             "max_ratio": self.args.max_ratio,
+            "more_text": bool(self.args.more_text),
         }
 
     def unpack(self, target: Path) -> None:
@@ -164,11 +166,6 @@ class Preparation:
             flags += ["--validpref", str(bpe / "valid"), "--testpref", str(bpe / "test")]
             return self.binarize(work, target.name, counts, flags, train)
 
-    def lm_names(self) -> list[str]:
-        """Monolingual files the language models train on."""
-        langs, splits = self.args.lm_langs, corpora.MONO_SPLITS
-        return [f"mono.{split}.{lang}" for lang in langs for split in splits]
-
     def binarize_lm(self, target: Path) -> str:
         """Monolingual sentences of one language in fairseq's format."""
         flags, lang = ["--only-source"], target.suffix[1:]
@@ -176,8 +173,8 @@ class Preparation:
             texts = tuple(work / split for split in corpora.MONO_SPLITS)
             counts = []
             for split, text in zip(corpora.MONO_SPLITS, texts):
-                source = self.out / "bpe" / f"mono.{split}.{lang}"
-                counts.append(binarize.filter_sentences([source], text, self.args.max_length))
+                sources = [self.out / "bpe" / name for name in self.corpus.lm_text(lang, split)]
+                counts.append(binarize.filter_sentences(sources, text, self.args.max_length))
                 flags += [f"--{split}pref", str(text)]
             return self.binarize(work, target.name, counts[0], flags, texts)
 
@@ -231,6 +228,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--spm", type=Path, help="use this sentencepiece model instead")
     parser.add_argument("--dict", type=Path, help="the fairseq dictionary written with --spm")
     parser.add_argument("--lm-langs", nargs="*", help="LM data for these (default: those of both sides)")
+    parser.add_argument("--more-text", type=Path, metavar="FOLDER", help="LMs train on its mono.more.en … as well")
     parser.add_argument("--max-length", type=int, default=250, help="symbols (default: 250)")
     parser.add_argument("--max-ratio", type=float, default=1.5, help="0: any (default: 1.5)")
     parser.add_argument("--workers", type=int, help="processes (default: all cores)")

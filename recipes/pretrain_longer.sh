@@ -3,6 +3,7 @@
 #
 #   bash recipes/pretrain_longer.sh cloze|causal [FOLDER]       (default: runs/language-models)
 #
+# MORE_TEXT=MORE: trains on MORE's mono.more.en or .de as well (data-prep/debian/more_text.py); validation stays the same.
 # Writes FOLDER/en-cloze.pt or FOLDER/de-causal.pt, spm.model and dict.txt; rows take them by PRETRAINED=FOLDER.
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
 # Takes:    half a second an update on one CPU core with bf16 units; the number of updates is LM_UPDATES.
@@ -29,7 +30,8 @@ SHIPPED=pretrained # PRETRAINED is for those who use what is trained here
 [[ -f "$SHIPPED/spm.model" ]] || die "$SHIPPED/spm.model: no such file. Check the repository out again."
 
 begin
-prepare "$CORPUS" --spm "$SHIPPED/spm.model" --dict "$SHIPPED/dict.txt" --lm-langs "$TEXT"
+prepare "$CORPUS" --spm "$SHIPPED/spm.model" --dict "$SHIPPED/dict.txt" --lm-langs "$TEXT" \
+    ${MORE_TEXT:+--more-text "$MORE_TEXT"}
 train_lm "$KIND.$TEXT" "$TEXT" "${FLAGS[@]}" --patience "$LM_PATIENCE"
 cp "$DATA_DIR/spm.model" "$DATA_DIR/dict.txt" "$OUT/"
 python -m lmfusion.cli export "$OUT/$KIND.$TEXT/checkpoints/checkpoint_best.pt" --half --out "$OUT/$FILE.partial"

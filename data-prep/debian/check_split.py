@@ -3,6 +3,8 @@
 
     python data-prep/debian/check_split.py data-prep/debian/en-de
 
+    python data-prep/debian/check_split.py data-prep/debian/en-de --more FOLDER        the text of more_text.py as well
+
 Compares every held-out line, and every sentence and list item in it, with every training line of the same language and
 its parts: bitext, monolingual text and the synopsis task; for the test set the validation sets count as training text.
 Prints how many held-out lines have a near-duplicate in which file. Exit status 1 if any has, 2 if it could not check.
@@ -39,15 +41,27 @@ def read_corpus(folder: Path) -> dict[str, list[str]]:
     for path in sorted(folder.iterdir()):
         name = path.name.removesuffix(".xz")
         if {"train", "valid", "test"} & set(name.split(".")[:-1]):
-            try:
-                data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
-                files[name] = data.decode("utf-8").splitlines()
-            except (lzma.LZMAError, UnicodeDecodeError) as error:
-                raise CorpusError(f"{path} is damaged ({error}): fetch it again") from error
+            files[name] = _lines(path)
     for split in ("train", "valid", "test"):
         if not any(split in name.split(".") for name in files):
             raise CorpusError(f"{folder} has no {split} files: not a corpus folder of build.py")
     return files
+
+
+def read_more(folder: Path) -> dict[str, list[str]]:
+    """The same of a folder of more_text.py: all of it is training text."""
+    paths = sorted(folder.glob("mono.more.*"))
+    if not paths:
+        raise CorpusError(f"{folder} has no mono.more files: not a folder of more_text.py")
+    return {path.name.removesuffix(".xz").replace(".more.", ".more.train."): _lines(path) for path in paths}
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        data = lzma.decompress(path.read_bytes()) if path.suffix == ".xz" else path.read_bytes()
+        return data.decode("utf-8").splitlines()
+    except (lzma.LZMAError, UnicodeDecodeError) as error:
+        raise CorpusError(f"{path} is damaged ({error}): fetch it again") from error
 
 
 def check(files: dict[str, list[str]], thresholds: Thresholds) -> dict[tuple[str, str], list[Finding]]:
@@ -71,6 +85,7 @@ def main(argv: list[str] | None = None) -> int:
     """Print the table; 0 if nothing leaks, 1 if something does, 2 if it could not be checked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="corpus folder, compressed or plain")
+    parser.add_argument("--more", type=Path, metavar="FOLDER", help="check the training text of this folder as well")
     parser.add_argument("--bigrams", type=float, default=STRICT.bigrams, help=f"default {STRICT.bigrams}")
     parser.add_argument("--words", type=float, default=STRICT.words, help=f"default {STRICT.words}")
     parser.add_argument("--containment", type=float, default=STRICT.containment, help=f"default {STRICT.containment}")
@@ -78,7 +93,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--examples", type=int, default=3, help="leaks to show for each pair of files (default 3)")
     args = parser.parse_args(argv)
     try:
-        files = read_corpus(args.folder)
+        files = {**read_corpus(args.folder), **(read_more(args.more) if args.more else {})}
     except (CorpusError, OSError) as error:
         print(f"check_split.py: {error}", file=sys.stderr)
         return 2

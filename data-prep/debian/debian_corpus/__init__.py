@@ -10,4 +10,12 @@ The order of work, one module a step:
     neardup   which texts are near-duplicates of which others
     split     train / valid / test by package family, near-duplicates taken out
     output    the corpus folder: texts, counts, checksums; written whole or not at all
+
+and for more_text.py, which adds monolingual text to such a corpus:
+
+    debs        the table of packages; their files, read without unpacking or installing anything
+    roff, markup, catalogs    manual pages, HTML and Mallard, message catalogs -> paragraphs
+    documents   a package -> paragraphs of each language -> sentences
+    language    which language a sentence is in
+    more        what is new in them, with everything near held-out text taken out
 """
