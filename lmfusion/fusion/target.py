@@ -72,6 +72,15 @@ class LMFusionDecoder(TransformerDecoderBase):
             prev_output_tokens, encoder_out, incremental_state, *args, **kwargs
         )
 
+    def reorder_incremental_state_scripting(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
+        """As in fairseq, which asks every module at every step whether it can be reordered, at a dear price.
+
+        Asking its class is quick: a module looks through its parameters, buffers and children before it says no.
+        """
+        for module in self.modules():
+            if hasattr(type(module), "reorder_incremental_state"):
+                module.reorder_incremental_state(incremental_state, new_order)
+
     def max_positions(self) -> int:
         """Longest target in tokens, </s> included."""
         return min(super().max_positions(), self.embed_tokens.lm.max_positions())

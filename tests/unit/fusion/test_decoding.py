@@ -60,6 +60,23 @@ def test_everything_cached_follows_the_beam(
         torch.testing.assert_close(step[:, 0], full[:, end - 1], rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("tgt", FUSIONS)
+def test_every_module_that_keeps_a_state_is_reordered_once(make_model: Any, tgt: str) -> None:
+    class Keeper(torch.nn.Module):
+        def reorder_incremental_state(self, *arguments: Any) -> None:
+            seen.append((self, *arguments))
+
+    seen: list[Any] = []
+    model, keepers = make_model("none", tgt), [Keeper(), Keeper()]
+    model.decoder.layers[0].added, model.decoder.embed_tokens.added = keepers
+    state: dict[str, Any] = {}
+    order = torch.tensor([1, 0])
+    model.decoder.reorder_incremental_state_scripting(state, order)
+    assert {keeper for keeper, *_ in seen} == set(keepers)
+    assert len(seen) == 2
+    assert all(given[0] is state and given[1] is order for _, *given in seen)
+
+
 @pytest.mark.parametrize("tgt", ["elmo", "finetune"])
 @torch.no_grad()
 def test_a_step_costs_the_lm_one_position(make_model: Any, source: dict[str, Tensor], tgt: str) -> None:
