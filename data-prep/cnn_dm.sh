@@ -3,7 +3,7 @@
 #
 #   bash data-prep/cnn_dm.sh --out DATA [--scale full|tiny] [--dry-run] [...]
 #
-# Needs half a day on 16 cores; 250 GB (--dry-run tells).
+# Needs half a day on 16 cores; 180 GB, newscrawl with them (--dry-run tells).
 # Run the same command again after an interruption: it goes on where it was. All options: --help; see
 # data-prep/README.md. NO_SETUP=1 takes the active Python environment instead of .venv.
 set -euo pipefail

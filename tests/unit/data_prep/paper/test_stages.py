@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import textio
-from paper_corpora import fetch, stages, wmt18_ende, wmt18_entr
+from paper_corpora import cnn_dm, fetch, newscrawl, sources, stages, wmt18_ende, wmt18_entr
 from paper_corpora.workspace import SCALES, SUBSET_NAMES, Workspace
 
 
@@ -47,6 +48,20 @@ def test_too_little_disk_space_is_refused_before_anything_is_done(
     with pytest.raises(textio.DataError, match=r"3\.0 GB free, but about 5\.0 GB needed\. Free some space"):
         stages.run(here, [big])
     assert made == []
+
+
+@pytest.mark.parametrize("corpus", ["newscrawl", "wmt18_ende", "cnn_dm"])
+def test_the_scripts_say_what_the_plan_needs(corpus: str, tmp_path: Path) -> None:
+    """The gigabytes of the header against those of the full scale, all sources missing."""
+    here = Workspace(tmp_path / "data", SCALES["full"], sources.read_table(sources.TABLE))
+    plans = {
+        "newscrawl": [newscrawl.stages(here, lang) for lang in ("en", "de")],
+        "wmt18_ende": [wmt18_ende.stages(here, list(SUBSET_NAMES), list(SUBSET_NAMES))],
+        "cnn_dm": [cnn_dm.stages(here)],
+    }
+    script = Path(stages.__file__).parents[1] / f"{corpus}.sh"
+    said = [int(number) for number in re.findall(r"(\d+) GB", script.read_text("utf-8"))]
+    assert said == [pytest.approx(stages.disk_need(here, plan) / 1e9, rel=0.05) for plan in plans[corpus]]
 
 
 def test_other_settings_in_the_same_folder_are_refused(workspace: Callable[..., Workspace]) -> None:

@@ -171,6 +171,14 @@ def test_headers_have_the_published_figures(row: str, scripts: Any) -> None:
             assert all(f"{value:.1f}" in text or f"{value:.2f}" in text for value in wanted)
 
 
+def test_the_row_without_figures_of_its_own_says_how_far_a_bpe_of_the_bitext_is_behind(scripts: Any) -> None:
+    rows = PUBLISHED["translation"]["en-de"]["rows"]
+    pairs = zip(rows["SHARED"].values(), rows["SHARED+bitext-BPE"].values())
+    behind = [statistics.fmean(joint) - statistics.fmean(own) for joint, own in pairs]
+    shown = scripts.run("wmt18_ende/baseline_bitext_bpe", "--help").stdout
+    assert f"{min(behind):.1f} to {max(behind):.1f} BLEU below SHARED" in shown
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
 def test_shellcheck_finds_nothing() -> None:
