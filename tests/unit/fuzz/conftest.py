@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
@@ -56,19 +57,49 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from _places(inner)
 
 
-def attempt(read: Callable[[Path], Any], path: Path) -> Any:
-    """What was read; None if it was refused in one line that names the file."""
-    try:
-        return read(path)
-    except UserError as error:
-        text = str(error)
-        assert len(text) > 20
-        assert path.name in text or path.parent.name in text, text
-        return None
+CASES: Counter[str] = Counter()
+"""Damaged or hostile files that were read, by test."""
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how many there were."""
+    for name, count in sorted(CASES.items()):
+        terminalreporter.write_line(f"fuzzed: {count:6,} {name}")
+    terminalreporter.write_line(f"fuzzed: {CASES.total():6,} damaged or hostile files in all")
 
 
 @pytest.fixture
-def fuzz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+def attempt(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """What was read: ``attempt(read, path)``; None if it was refused in one line that names the file."""
+    name = request.node.originalname.removeprefix("test_").replace("_", " ")
+
+    def attempted(read: Callable[[Path], Any], path: Path, refusal: type[Exception] = UserError) -> Any:
+        CASES[name] += 1
+        try:
+            return read(path)
+        except refusal as error:
+            text = str(error)
+            assert len(text) > 20
+            assert path.name in text or path.parent.name in text, text
+            return None
+
+    return attempted
+
+
+@pytest.fixture
+def damage() -> Callable[[bytes, int], bytes]:
+    """``damage(content, seed)``: the content cut, or with flipped bits, or other bytes, or too many, or too few."""
+    return lambda content, seed: damaged(content, random.Random(seed))
+
+
+@pytest.fixture
+def wrong_type() -> Callable[[Any, int], Any]:
+    """``wrong_type(value, seed)``: a copy in which one value, at any depth, is another one."""
+    return lambda value, seed: with_wrong_type(value, random.Random(seed))
+
+
+@pytest.fixture
+def fuzz(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempt: Any) -> Callable[..., int]:
     """Read damaged copies of a file: ``fuzz(path, read, seeds, check)``; how many of them were refused.
 
     ``check`` is given what was read of a copy that was not refused.
