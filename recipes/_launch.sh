@@ -4,7 +4,6 @@
 # One machine: torchrun. Several: a SLURM job (recipes/slurm.sbatch), where srun starts one torchrun on each machine.
 # fairseq takes rank and world size from torchrun's environment; the world size is given as well, because without it
 # a process that sees one GPU trains on its own.
-# shellcheck disable=SC2034  # what sources this uses them
 # shellcheck disable=SC2034  # what sources this uses and sets them
 set -euo pipefail
 

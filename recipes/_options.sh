@@ -5,7 +5,6 @@
 #   paper_options recipes/wmt18_ende "$@"
 #
 # Sets RECIPE ROW DRY_RUN SCALE TRAIN_ONLY GPUS NODES DATA RUNS SEED and, where the folder has them, BITEXT, OPTIMIZER.
-# shellcheck disable=SC2034  # what sources this uses them
 # shellcheck disable=SC2034  # what sources this uses and sets them
 set -euo pipefail
 

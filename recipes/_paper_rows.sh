@@ -4,7 +4,6 @@
 # The folder's _corpus.sh gives SRC TGT, PAIRS (folder of the binarized pairs), SPM, SIZE (_wmt_en_de_big, _tiny or
 # nothing), TEST_SETS (words SUBSET:NAME:TEXT, the main one first), TEXTS (folder of the raw text), LABELS (flags of
 # beside_published.py), TASK_FLAGS, GENERATE_FLAGS, METRIC_FLAGS, and SRC_LM, TGT_LM with their mends.
-# shellcheck disable=SC2034,SC2153  # what sources this uses them
 # shellcheck disable=SC2034,SC2153  # what sources this uses and sets them
 set -euo pipefail
 . recipes/_stages.sh

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
 # Pretraining of language models: what all four have in common. Source it, do not run it.
-# shellcheck disable=SC2034  # what sources this uses them
 # shellcheck disable=SC2034  # what sources this uses and sets them
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
