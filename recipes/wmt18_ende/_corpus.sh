@@ -11,7 +11,7 @@ paper_options recipes/wmt18_ende "$@"
 
 # THE NUMBERS (SPEC section 2). Set any in the environment to override it.
 if [[ "$SCALE" == tiny ]]; then
-    : "${PAPER_GPUS:=2}" "${PAPER_TOKENS:=600}" "${UPDATES:=6}" "${MAX_LEN_A:=1}" "${MAX_LEN_B:=5}"
+    : "${PAPER_GPUS:=2}" "${PAPER_TOKENS:=600}" "${UPDATES:=6}" "${MAX_LEN_A:=0}" "${MAX_LEN_B:=9}"
 fi
 : "${PAPER_GPUS:=128}" "${PAPER_TOKENS:=3584}"  # the released recipe's batch; PAPER_GPUS=8 is the paper's text
 : "${GPU_TOKENS:=$PAPER_TOKENS}" # tokens a GPU takes at once; another number changes --update-freq, not the batch
