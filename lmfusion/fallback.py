@@ -40,9 +40,8 @@ def _whole(path: Path, *_: int) -> Path:
 
 
 def _another(damaged: Path, reason: str) -> Path:
-    others = [file for file in damaged.parent.glob("checkpoint*.pt") if file.name != damaged.name]
-    by_age = sorted(others, key=lambda file: (updates_in(file) or 0, file.stat().st_mtime), reverse=True)
-    for other in by_age:
+    others = _newest_first(damaged)
+    for other in others:
         try:
             check_checkpoint(other)
         except UserError as error:
@@ -54,6 +53,26 @@ def _another(damaged: Path, reason: str) -> Path:
         f"{reason} None of the {len(others)} other checkpoints there is whole. Copy one from elsewhere, or begin anew "
         f"in another --save-dir."
     )
+
+
+def warn_of_beginning_anew(last: Path) -> None:
+    """Say loudly that checkpoints are there and will not be used, as after a kill before the first copy of one.
+
+    Args:
+        last: the checkpoint to go on from, which does not exist.
+    """
+    others = _newest_first(last)
+    if others:
+        logger.warning(
+            f"TRAINING BEGINS ANEW: there is no {last}, but other checkpoints are there, the newest of update "
+            f"{updates_in(others[0])}. To go on from it end this run, and copy {others[0]} to {last}."
+        )
+
+
+def _newest_first(last: Path) -> list[Path]:
+    """The other checkpoints in a folder."""
+    others = [file for file in last.parent.glob("checkpoint*.pt") if file.name != last.name]
+    return sorted(others, key=lambda file: (updates_in(file) or 0, file.stat().st_mtime), reverse=True)
 
 
 def _loss(damaged: Path, other: Path) -> str:

@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from lmfusion import early_stop
 from lmfusion.atomic_files import UNFINISHED
 from lmfusion.errors import UserError
-from lmfusion.fallback import LAST, whole_checkpoint
+from lmfusion.fallback import LAST, warn_of_beginning_anew, whole_checkpoint
 from lmfusion.lm import frozen_file
 from lmfusion.lm.checkpoint_contents import check_sizes
 from lmfusion.lm.loading import read_file
@@ -124,7 +124,10 @@ def _fall_back() -> None:
 def _from_whole(cfg: Any, suffix: str) -> Any:
     """The settings with the checkpoint to go on from, if it is another than fairseq would take."""
     last = Path(cfg.save_dir) / LAST
-    if cfg.restore_file != LAST or suffix or not last.is_file():
+    if cfg.restore_file != LAST or suffix:
+        return cfg
+    if not last.is_file():
+        warn_of_beginning_anew(last)
         return cfg
     whole = whole_checkpoint(last)
     if whole == last:

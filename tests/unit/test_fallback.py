@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from lmfusion.errors import UserError
-from lmfusion.fallback import whole_checkpoint
+from lmfusion.fallback import warn_of_beginning_anew, whole_checkpoint
 from lmfusion.lm.checkpoint_files import updates_in
 
 
@@ -93,3 +93,17 @@ def test_number_of_updates_of_a_cut_file(tmp_path: Path) -> None:
     assert updates_in(path) == 70_500
     path.write_bytes(b"no checkpoint")
     assert updates_in(path) is None
+
+
+def test_checkpoints_that_are_not_gone_on_from_are_named(run: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A run killed between its first checkpoint and the copy of it begins anew."""
+    (run / "checkpoint_last.pt").unlink()
+    (run / "checkpoint_best.pt").unlink()
+    warn_of_beginning_anew(run / "checkpoint_last.pt")
+    assert f"TRAINING BEGINS ANEW: there is no {run / 'checkpoint_last.pt'}" in caplog.text
+    assert f"of update 400. To go on from it end this run, and copy {run / 'checkpoint_2_400.pt'} to" in caplog.text
+
+
+def test_a_new_run_is_not_warned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_beginning_anew(tmp_path / "checkpoint_last.pt")
+    assert caplog.text == ""
