@@ -8,9 +8,11 @@
 set -euo pipefail
 . recipes/_stages.sh
 
-if [[ -z "$DRY_RUN" ]]; then # all rows in a folder share their numbers; dropouts are tuned for each row
+# All rows in a folder share their numbers, but for those that are tuned for each row and those that change no result.
+OF_A_ROW='DROPOUT=|^FT_ENCODER_LAYERS=|^GPU_TOKENS=|^NUM_WORKERS=|^LOG_EVERY=|^GENERATE_SENTENCES='
+if [[ -z "$DRY_RUN" ]]; then
     # shellcheck disable=SC2046  # one word a number is what is wanted
-    OUT_OPTION="--runs DIR" same_settings $(numbers "$ROOT/recipes/_paper.sh" "$RECIPE/_corpus.sh" | grep -v DROPOUT)
+    OUT_OPTION="--runs DIR" same_settings $(numbers "$ROOT/recipes/_paper.sh" "$RECIPE/_corpus.sh" | grep -vE "$OF_A_ROW")
 fi
 
 RUN="$ROW${VARIANT:+.$VARIANT}" # a row's run folder is called as its script; VARIANT tells settings of it apart

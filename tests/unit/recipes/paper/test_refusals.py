@@ -65,11 +65,12 @@ def test_a_missing_language_model_and_missing_data_name_the_command_that_makes_t
     assert said == f"{data}/cnn_dm/lm.en: no such file. Make it: bash data-prep/cnn_dm.sh --out {data} --scale tiny"
 
 
-def test_rows_of_a_folder_share_their_numbers_but_not_their_dropout(scripts: Any) -> None:
+def test_rows_of_a_folder_share_their_numbers_but_not_what_is_tuned_or_changes_no_result(scripts: Any) -> None:
     data, runs = scripts.folder / "data", scripts.folder / "runs"
     (data / "wmt18_entr" / "bitext-all").mkdir(parents=True)
     words = ["--scale", "tiny", "--data", str(data), "--runs", str(runs), "--train-only"]
-    for settings in ({}, {"S2S_DROPOUT": "0.1"}):
+    of_a_row = ({"S2S_DROPOUT": "0.1"}, {"ELMO_DROPOUT": "0.3"}, {"GPU_TOKENS": "300"}, {"NUM_WORKERS": "1"})
+    for settings in ({}, *of_a_row):
         done = scripts.run("wmt18_entr/baseline", *words, **settings)
         assert done.returncode == 0, done.stderr
     said = scripts.refused("wmt18_entr/baseline", *words, UPDATES="9")
