@@ -43,6 +43,7 @@ class Generation:
         if again:
             Uncached(model)
         self.model = model.to(device(), torch.bfloat16 if args.precision == BF16 else torch.float32).eval()
+        self.model.make_generation_fast_(need_attn=False)  # as fairseq-generate does: no attention weights are made
         net_input = pairs(max(1, max_tokens // LONGEST), args.sizes, seed=0)["net_input"]
         del net_input["prev_output_tokens"]
         self.sample = to_device({"net_input": net_input}, device())
