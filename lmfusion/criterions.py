@@ -19,7 +19,7 @@ from torch import Tensor
 from lmfusion.chunked_loss import ChunkedLoss, chunked_cross_entropy
 from lmfusion.errors import UserError
 
-_CHUNK_HELP = "tokens whose logits exist at once; 0: as many as 32 MiB hold"
+_CHUNK_HELP = "tokens whose logits exist at once; 0: as many as 24 MiB hold"
 
 
 def _check(model: Any, chunk_tokens: int, reduce: bool) -> None:

@@ -61,6 +61,31 @@ class _Dropout(torch.autograd.Function):
         return (grads[0] * keep).mul_(ctx.scale), None
 
 
+def relu_dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
+    """``dropout(relu(x))``, arguments as of :func:`dropout`; of the shape of ``x``.
+
+    On a CPU only the result is kept for the pass backward: where it is above zero, the element was too and was kept.
+    """
+    if training and x.device.type == "cpu" and 0.0 < probability < 1.0:
+        result: Tensor = _ReluDropout.apply(x, probability)
+        return result
+    return dropout(F.relu(x), probability, training)
+
+
+class _ReluDropout(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
+        keep, ctx.scale = random_mask(x, probability)
+        result = F.relu(x).mul_(keep).mul_(ctx.scale)
+        ctx.save_for_backward(result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        (result,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(grads[0], result, 0).mul_(ctx.scale), None
+
+
 class FastDropout(FairseqDropout):
     """fairseq's module, dropping by :func:`dropout`."""
 

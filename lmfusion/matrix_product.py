@@ -30,15 +30,18 @@ def onednn_is_faster() -> bool:
 
 def product(left: Tensor, right: Tensor, out: Tensor | None = None) -> Tensor:
     """``left @ right``, M x K times K x N, without autograd; ``out`` is memory that the result may take."""
-    if _by_onednn(left, right):
-        return _onednn(left, right.t(), None)
-    return torch.mm(left, right, out=out)
+    if not _by_onednn(left, right):
+        return torch.mm(left, right, out=out)
+    if left.stride(0) == 1 and left.size(0) > right.size(1):
+        # Of two ways to multiply by a transposed matrix, as gradients of weights are made, oneDNN is faster in this.
+        return _onednn(right.t(), left, None).t().contiguous()
+    return _onednn(left, right.t(), None)
 
 
 def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
     """``total += left @ right`` in place, without autograd."""
     if _by_onednn(left, right):
-        total.add_(_onednn(left, right.t(), None))
+        total.add_(product(left, right))
     else:
         total.addmm_(left, right)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import torch
-import torch.nn.functional as F
 from fairseq.modules import LayerNorm, SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
-from lmfusion.dropout import dropout
+from lmfusion.dropout import dropout, relu_dropout
 from lmfusion.lm.attention import NO_BIAS_KV, CausalSelfAttention
 from lmfusion.lm.interface import IncrementalState
 from lmfusion.lm.layout import RowLayout
@@ -31,8 +30,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """... x C -> ... x C."""
-        hidden = F.relu(self.fc1(self.layer_norm(x)))
-        hidden = dropout(hidden, self.activation_dropout, self.training)
+        hidden = relu_dropout(self.fc1(self.layer_norm(x)), self.activation_dropout, self.training)
         return x + dropout(self.fc2(hidden), self.dropout, self.training)
 
 

@@ -6,10 +6,11 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from fairseq.modules import FairseqDropout
 from torch import nn
 
-from lmfusion.dropout import FastDropout, dropout, use_fast_dropout
+from lmfusion.dropout import FastDropout, dropout, relu_dropout, use_fast_dropout
 
 TYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
@@ -62,6 +63,22 @@ def test_the_same_seed_gives_the_same_mask_and_another_seed_another() -> None:
         masks.append(dropout(x, 0.5))
     assert torch.equal(masks[0], masks[1])
     assert not torch.equal(masks[0], masks[2])
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("probability", [0.0, 0.05, 0.5, 1.0])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_relu_with_dropout_is_one_after_the_other(dtype: torch.dtype, probability: float, training: bool) -> None:
+    values = torch.cat([torch.randn(1000), torch.tensor([0.0, -0.0, -math.inf, 1e-30])]).to(dtype)
+    grad, found = torch.randn(1004).to(dtype), []
+    for function in (relu_dropout, lambda x, *rest: dropout(F.relu(x), *rest)):
+        torch.manual_seed(1)
+        x = values.clone().requires_grad_()
+        y = function(x, probability, training)
+        y.backward(grad)
+        found.append((y.detach(), x.grad))
+    assert torch.equal(found[0][0], found[1][0])
+    assert torch.equal(found[0][1], found[1][1])
 
 
 @pytest.mark.parametrize(("probability", "training"), [(0.0, True), (0.5, False)])
