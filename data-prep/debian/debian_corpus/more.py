@@ -23,7 +23,7 @@ from .errors import CorpusError
 from .language import Language
 from .neardup import BACKGROUND, REMOVE, STRICT, HeldOut, Thresholds, held_out_atoms, matching_lines, resembled
 from .pools import rank
-from .text import key
+from .text import key, words
 
 REMOVE_MORE = Thresholds(STRICT.bigrams, STRICT.words, STRICT.containment, STRICT.min_contained, REMOVE.max_whole)
 
@@ -58,10 +58,11 @@ class Collector:
         return dict(counts)
 
     def _add_sentence(self, sentence: str, language: str, package: str) -> None:
-        found, name = self.found[language], key(sentence)
+        found, spelled = self.found[language], words(sentence)
+        name = " ".join(spelled)  # text.key
         if name in self._seen[language]:
             found.left_out["repeated"] += 1
-        elif not self._judges[language].speaks(sentence):
+        elif not self._judges[language].speaks(spelled):
             found.left_out["of another language, or no running text"] += 1
         else:
             self._seen[language].add(name)

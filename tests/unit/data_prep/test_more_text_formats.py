@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "data-prep" / "debian"))
 from debian_corpus import catalogs, markup, roff
 from debian_corpus.documents import path_language
 from debian_corpus.language import Language
+from debian_corpus.text import words
 from debian_packages import ENGLISH, GERMAN, catalog
 
 PAGE = r"""
@@ -156,8 +157,8 @@ def test_languages_are_told_apart_and_lists_of_names_are_neither() -> None:
     for number in range(len(english)):  # each sentence is judged by what was learned from the others
         others = [lines[:number] + lines[number + 1 :] for lines in (english, german)]
         is_english, is_german = Language(*others), Language(*reversed(others))
-        assert is_english.speaks(english[number])
-        assert not is_english.speaks(german[number])
-        assert is_german.speaks(german[number])
-        assert not is_german.speaks(english[number])
-    assert not Language(english, german).speaks("accept(2), bind(2), fopen(3)")
+        assert is_english.speaks(words(english[number]))
+        assert not is_english.speaks(words(german[number]))
+        assert is_german.speaks(words(german[number]))
+        assert not is_german.speaks(words(english[number]))
+    assert not Language(english, german).speaks(words("accept(2), bind(2), fopen(3)"))

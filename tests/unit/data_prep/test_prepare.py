@@ -98,6 +98,38 @@ def test_other_settings_in_the_same_folder_are_refused(
         prepare_in_process(monkeypatch, corpus_folder, "--out", out, *FLAGS)
 
 
+def test_language_models_train_on_more_text_and_nothing_else_changes(
+    corpus_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: dict[str, list[str]] = {}
+
+    def keep(work: Path, flags: list[str], log: Path) -> dict[str, dict[str, float]]:
+        texts.update({f"{work.name}/{path.name}": list(textio.read_lines(path)) for path in work.iterdir()})
+        return {}
+
+    monkeypatch.setattr(binarize, "fairseq_preprocess", keep)
+    folder = tmp_path / "more"
+    folder.mkdir()
+    (folder / "mono.more.en").write_text("quux\n", encoding="utf-8")
+    command = ["prepare.py", str(corpus_folder), *"-s en -t de --bpe-size 120 --workers 1 --lm-langs en".split()]
+    made = []
+    for flags in ([], ["--more-text", str(folder)]):
+        monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path / f"out{len(flags)}"), *flags])
+        prepare.Preparation(prepare.parse_args()).run()
+        made.append({name.replace(".partial", ""): text for name, text in texts.items()})
+        texts.clear()
+    added = {name: text[len(made[0][name]) :] for name, text in made[1].items()}
+    assert "".join(added.pop("lm.en/train")).replace(" ", "") == "▁quux"
+    assert made[1]["lm.en/train"][:-1] == made[0]["lm.en/train"]
+    assert all(made[1][name] == made[0][name] for name in added)
+    monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path / "out0"), "--more-text", str(folder)])
+    with pytest.raises(textio.DataError, match="prepared with more_text = False, now it is True"):
+        prepare.Preparation(prepare.parse_args()).run()
+    monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path / "out3"), "--more-text", str(tmp_path)])
+    with pytest.raises(textio.DataError, match=r"mono\.more\.en: no such file"):
+        prepare.Preparation(prepare.parse_args()).run()
+
+
 def cut_one_side(folder: Path) -> None:
     path = folder / "train.de"
     path.write_text("".join(path.read_text(encoding="utf-8").splitlines(keepends=True)[:-3]), encoding="utf-8")
