@@ -20,6 +20,7 @@ from lmfusion import (  # noqa: E402
     hydra_configs,
     learning_rates,
     resuming,
+    same_batches,
     saving,
     shallow_fusion,
 )
@@ -29,6 +30,7 @@ hydra_configs.install()
 shallow_fusion.install()
 resuming.install()
 saving.install()
+same_batches.install()
 data_files.install()
 distributed.install()
 half_precision.install()

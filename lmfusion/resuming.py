@@ -15,7 +15,7 @@ from fairseq import checkpoint_utils
 from fairseq.trainer import Trainer
 from omegaconf.errors import OmegaConfBaseException
 
-from lmfusion import early_stop
+from lmfusion import early_stop, finished_runs
 from lmfusion.atomic_files import UNFINISHED
 from lmfusion.errors import UserError
 from lmfusion.fallback import LAST, warn_of_beginning_anew, whole_checkpoint
@@ -115,6 +115,7 @@ def _fall_back() -> None:
         extra_state, itr = original(_from_whole(cfg, trainer.checkpoint_suffix), trainer, **kwargs)
         if extra_state is not None and not (cfg.reset_optimizer or cfg.reset_meters):
             early_stop.restore(extra_state.get(early_stop.KEY))
+        finished_runs.watch()
         return extra_state, itr
 
     load_checkpoint.falls_back = True  # type: ignore[attr-defined]

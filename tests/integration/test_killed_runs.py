@@ -17,8 +17,9 @@ import pytest
 import lmfusion
 
 KILLS = int(os.environ.get("LMFUSION_KILLS", "5"))
+UPDATES = 20  # into the second epoch
 HERE = Path(__file__).parent
-OFTEN = ("--max-update", 14, "--save-interval-updates", 1, "--keep-interval-updates", 2, "--log-interval", 1)
+OFTEN = ("--max-update", UPDATES, "--save-interval-updates", 1, "--keep-interval-updates", 2, "--log-interval", 1)
 
 
 def kill(out: Path, *words: object) -> dict[str, object]:
@@ -33,7 +34,7 @@ def kill(out: Path, *words: object) -> dict[str, object]:
 
 def check(result: dict[str, object]) -> None:
     assert result["unequal"] == []
-    assert result["updates"] == 14
+    assert result["updates"] == UPDATES
     assert result["kills"] == KILLS
     assert result["complete_runs"] >= 1  # type: ignore[operator]
     assert result["tensors"] > 20  # type: ignore[operator]
@@ -53,6 +54,6 @@ def test_pretraining(commands: Any, tmp_path: Path) -> None:
 def test_seq2seq_training(commands: Any, lm_files: dict[str, Path], tmp_path: Path) -> None:
     """With the frozen LM in a file of its own, dropout, and the counts of --patience."""
     flags = ["--arch", "src_elmo_tiny", "--src-lm", lm_files["src"], "--src-elmo-dropout", 0.2, "--store-lm-once"]
-    words = commands.training("SAVE_DIR", 14, *flags, "--patience", 50)
+    words = commands.training("SAVE_DIR", UPDATES, *flags, "--patience", 50)
     place = words.index("--save-dir")
     check(kill(tmp_path, *words[1:place], *words[place + 2 :]))

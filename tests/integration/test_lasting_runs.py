@@ -42,6 +42,7 @@ def copied(run: Path, out: Path) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_a_run_moves_resumes_and_is_folded_into_one_file(
     commands: Any, lm_files: dict[str, Path], run: Path, tmp_path: Path
 ) -> None:
@@ -85,6 +86,18 @@ def test_a_run_with_other_flags_is_told_so(commands: Any, lm_files: dict[str, Pa
     message = commands.refused(*commands.training(moved, 4, *ELMO, "--src-lm", lm_files["src"], "--encoder-layers", 3))
     assert "checkpoint_last.pt does not fit this model: " in message
     assert "encoder.layers.2" in message
+
+
+def test_a_finished_run_stays_as_it_is(
+    commands: Any, lm_files: dict[str, Path], run: Path, tmp_path: Path
+) -> None:
+    """fairseq would make a fourth update of three, and write it over the last checkpoint."""
+    moved = copied(run, tmp_path / "moved")
+    before = {path.name: path.read_bytes() for path in moved.iterdir()}
+    flags = [*ELMO, *OFTEN, "--src-lm", lm_files["src"], "--store-lm-once"]
+    output = commands.ok(*commands.training(moved, 3, *flags))
+    assert "this run is finished: 3 updates are done, and --max-update is 3" in output
+    assert {path.name: path.read_bytes() for path in moved.iterdir()} == before
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ LAYERS = [
     ["lmfusion.errors"],
     ["lmfusion.atomic_files", "lmfusion.data_files", "lmfusion.early_stop"],
     ["lmfusion.compat", "lmfusion.hydra_configs", "lmfusion.learning_rates"],
-    ["lmfusion.distributed", "lmfusion.failures", "lmfusion.half_precision"],
+    ["lmfusion.distributed", "lmfusion.failures", "lmfusion.finished_runs", "lmfusion.half_precision"],
     ["lmfusion.matrix_product"],
     ["lmfusion.chunked_loss", "lmfusion.dropout", "lmfusion.precision", "lmfusion.tokenizer"],
     ["lmfusion.criterions"],
