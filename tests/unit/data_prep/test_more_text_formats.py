@@ -24,6 +24,7 @@ a definition
 .if n .ds Aq \(aq
 .ie \n(.g \{\
 .  ds XX for other devices
+The text for other devices is left out.
 .\}
 .el .ds XX ''
 .TH ACCEPT 2 "1. Juli 2023"
