@@ -50,8 +50,9 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """:func:`torch.nn.functional.linear`: ... x K, N x K and N -> ... x N."""
     if torch.is_autocast_enabled("cpu") or not _by_onednn(x, weight):
         return F.linear(x, weight, bias)
-    result: Tensor = _Linear.apply(x, weight, bias)
-    return result
+    # fairseq changes the result in place, which autograd allows in a view of what a function gave, not in one given.
+    result: Tensor = _Linear.apply(x.flatten(0, -2), weight, bias)
+    return result.view(*x.shape[:-1], weight.size(0))
 
 
 class Linear(nn.Linear):
@@ -60,6 +61,13 @@ class Linear(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         """... x K -> ... x N."""
         return linear(input, self.weight, self.bias)
+
+
+def use_fast_products(model: nn.Module) -> None:
+    """Let every linear layer of a fairseq model be a :class:`Linear`, which has the same parameters and no others."""
+    for module in model.modules():
+        if type(module) is nn.Linear:
+            module.__class__ = Linear
 
 
 def _by_onednn(x: Tensor, other: Tensor) -> bool:
@@ -77,7 +85,7 @@ def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
 
 
 class _Linear(torch.autograd.Function):
-    """Three products by oneDNN."""
+    """Three products by oneDNN, of M x K and N x K."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -88,10 +96,10 @@ class _Linear(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         x, weight = ctx.saved_tensors
-        grad = grads[0].flatten(0, -2)
+        (grad,) = grads
         of_x, of_weight, of_bias = ctx.needs_input_grad
         return (
-            product(grad, weight).view(x.shape) if of_x else None,
-            product(grad.t(), x.flatten(0, -2)) if of_weight else None,
+            product(grad, weight) if of_x else None,
+            product(grad.t(), x) if of_weight else None,
             grad.sum(0) if of_bias else None,
         )

@@ -31,6 +31,7 @@ from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding
 from lmfusion.learning_rates import check_optimizer_settings, check_unused_parameters
 from lmfusion.lm.interface import Head
 from lmfusion.lm.loading import read_checkpoint
+from lmfusion.matrix_product import use_fast_products
 from lmfusion.precision import training_autocast
 
 
@@ -75,6 +76,7 @@ class TransformerLMFusion(TransformerModelBase):
         model = super().build_model(nested, task)
         assert isinstance(model, TransformerLMFusion)
         use_fast_dropout(model)
+        use_fast_products(model)
         model.needs_weights = described
         if not described:
             _check_same_lms(cfg, nested)

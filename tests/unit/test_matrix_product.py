@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from lmfusion import matrix_product
-from lmfusion.matrix_product import Linear, add_product, linear, onednn_is_faster, product
+from lmfusion.matrix_product import Linear, add_product, linear, onednn_is_faster, product, use_fast_products
 
 SHAPES = [(32, 1, 1), (40, 7, 33), (1517, 256, 100)]
 
@@ -60,6 +61,17 @@ def test_a_linear_layer_and_its_gradients_are_those_in_float64(
         assert close(tensor.grad, other.grad, max(rows, columns))
 
 
+def test_the_result_may_be_changed_in_place(chosen: bool) -> None:
+    layer, x = Linear(8, 6), torch.randn(4, 8, 8)
+    result = layer(x)
+    result *= 3.0  # as fairseq scales queries
+    result.sum().backward()
+    found = layer.weight.grad
+    layer.weight.grad = None
+    (3.0 * F.linear(x, layer.weight, layer.bias)).sum().backward()
+    assert torch.allclose(found, layer.weight.grad, rtol=1e-5)
+
+
 @pytest.mark.parametrize("frozen", ["x", "weight", "bias"])
 def test_what_is_frozen_gets_no_gradient(chosen: bool, frozen: str) -> None:
     tensors = {"x": torch.randn(40, 8), "weight": torch.randn(6, 8), "bias": torch.randn(6)}
@@ -98,6 +110,20 @@ def test_autocast_still_takes_products_in_its_type(refuses_onednn: None) -> None
 def test_it_is_used_where_the_processor_is_right(refuses_onednn: None) -> None:
     with pytest.raises(AssertionError, match="oneDNN was used"):
         linear(torch.randn(4, 8, 8), torch.randn(6, 8))
+
+
+def test_every_linear_layer_of_a_model_is_replaced_and_keeps_its_parameters(chosen: bool) -> None:
+    shared = nn.Linear(4, 4)
+    special = nn.modules.linear.NonDynamicallyQuantizableLinear(4, 4)
+    model = nn.Sequential(shared, nn.ModuleList([shared, nn.Linear(4, 2, bias=False)]), special)
+    before, weight = model.state_dict(keep_vars=True), shared.weight
+    use_fast_products(model)
+    assert model[0] is model[1][0]
+    assert model[0].weight is weight
+    assert [type(module) for module in (model[0], model[1][1], special)] == [Linear, Linear, type(special)]
+    after = model.state_dict(keep_vars=True)
+    assert list(after) == list(before)
+    assert all(after[name] is before[name] for name in before)
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,8 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(utils, "log_softmax", lambda logits, dim, onnx_trace=False: logits.log_softmax(dim))
 
 
-def assert_same_curve(model: Any, theirs: Any, ours: Any, sample: dict[str, Any], error: float = 1e-10) -> None:
+def assert_same_curve(model: Any, theirs: Any, ours: Any, sample: dict[str, Any], error: float = 1e-6) -> None:
+    # Weights that differ by their last bit in float64 end 20 updates up to 3e-7 apart.
     expected = curve(copy.deepcopy(model), theirs, sample)
     assert expected[-1] < 0.95 * expected[0], "nothing was learned"
     assert curve(model, ours, sample) == pytest.approx(expected, rel=error)
