@@ -20,6 +20,7 @@ RUNTIME = [
     "sacrebleu>=2.3",
     "sacremoses>=0.1",
     "sentencepiece>=0.1.99",
+    "lxml>=4.9",
     "rich>=12",
     "jinja2>=3",
     "matplotlib>=3.6",

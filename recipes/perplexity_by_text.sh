@@ -24,6 +24,7 @@ esac
 : "${LM_DIM:=128}" "${LM_FFN:=512}" "${LM_LAYERS:=2}" "${LM_UPDATES:=3000}" "${LM_WARMUP:=300}" "${LM_VALIDATE_EVERY:=500}"
 
 . recipes/_common.sh
+[[ -f "$CORPUS/mono.train.$TEXT.xz" ]] || die "$CORPUS/mono.train.$TEXT.xz: no such file. Give a folder of build.py as CORPUS"
 BITEXT_LINES=100 # a corpus has pairs, but nothing here reads them
 begin
 
