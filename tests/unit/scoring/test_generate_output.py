@@ -107,9 +107,15 @@ def test_two_generations_in_one_file_are_an_error(tmp_path: Path) -> None:
 
 
 def test_text_that_lost_its_spaces_is_an_error_with_the_flags_that_did_it(tmp_path: Path) -> None:
-    text = "".join(sentence(n, "s t", "a b", "ein kleiner Hund", "einkleinerHund") for n in range(3))
+    text = "".join(sentence(n, "thesource", "thetarget", "ein kleiner Hund", "einkleinerHund") for n in range(3))
     with pytest.raises(UserError, match=r"no spaces.*both --bpe and --remove-bpe"):
         generate_output.read(save(tmp_path, text))
+
+
+def test_words_in_source_and_target_tell_that_pieces_without_spaces_are_an_untrained_models(tmp_path: Path) -> None:
+    """fairseq decodes all four kinds of lines; decoded twice, none would have spaces."""
+    text = "".join(sentence(n, "the source", "das Ziel", "en en en", "enenen") for n in range(3))
+    assert generate_output.read(save(tmp_path, text)).hypotheses == ["enenen"] * 3
 
 
 @pytest.mark.parametrize("others", ["", sentence(1, "▁t", "▁b", "f f", "ff"), sentence(1, "▁t", "▁b", "▁g g", "gg")])
