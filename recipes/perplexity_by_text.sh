@@ -21,10 +21,11 @@ causal) TEXT=de FLAGS=(--arch uni_transformer_lm) ;;
 esac
 
 # THE NUMBERS where they are not those of recipes/_common.sh. Set any in the environment to override it.
-: "${LM_DIM:=128}" "${LM_FFN:=512}" "${LM_LAYERS:=2}" "${LM_UPDATES:=3000}" "${LM_WARMUP:=300}" "${LM_VALIDATE_EVERY:=500}"
+: "${LM_DIM:=128}" "${LM_FFN:=512}" "${LM_LAYERS:=2}"
+: "${LM_UPDATES:=3000}" "${LM_WARMUP:=300}" "${LM_VALIDATE_EVERY:=500}"
 
 . recipes/_common.sh
-[[ -f "$CORPUS/mono.train.$TEXT.xz" ]] || die "$CORPUS/mono.train.$TEXT.xz: no such file. Give a folder of build.py as CORPUS"
+[[ -f "$CORPUS/mono.train.$TEXT.xz" ]] || die "$CORPUS/mono.train.$TEXT.xz: no such file. Give a folder of build.py"
 BITEXT_LINES=100 # a corpus has pairs, but nothing here reads them
 begin
 
@@ -52,7 +53,8 @@ row() {
     shift 2
     text "$OUT/text.$TEXT.$share-quarters" "$share"
     DATA_DIR="$OUT/data.$name"
-    prepare "$OUT/text.$TEXT.$share-quarters" --spm pretrained/spm.model --dict pretrained/dict.txt --lm-langs "$TEXT" "$@"
+    prepare "$OUT/text.$TEXT.$share-quarters" --spm pretrained/spm.model --dict pretrained/dict.txt --lm-langs "$TEXT" \
+        "$@"
     train_lm "$name" "$TEXT" "${FLAGS[@]}"
     ROWS+=("$OUT/$name")
 }
