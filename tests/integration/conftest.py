@@ -111,9 +111,14 @@ def start_server() -> Iterator[Callable[[], CommandServer]]:
 
 
 @pytest.fixture(scope="session")
-def run_command(start_server: Callable[[], CommandServer]) -> Run:
+def server(start_server: Callable[[], CommandServer]) -> CommandServer:
+    """The command server that most tests share."""
+    return start_server()
+
+
+@pytest.fixture(scope="session")
+def run_command(server: CommandServer) -> Run:
     """Runs a command line given as words; see command_server.py."""
-    server = start_server()
 
     def run(*words: object) -> Done:
         server.start(*words)

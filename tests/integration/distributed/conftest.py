@@ -12,9 +12,9 @@ RANKS = 2
 
 
 @pytest.fixture(scope="session")
-def ranks(start_server: Callable[[], Any]) -> list[Any]:
-    """A command server for each rank."""
-    return [start_server() for _ in range(RANKS)]
+def ranks(server: Any, start_server: Callable[[], Any]) -> list[Any]:
+    """A command server for each rank; the first is the one that all tests share."""
+    return [server, *(start_server() for _ in range(RANKS - 1))]
 
 
 @pytest.fixture
