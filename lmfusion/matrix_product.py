@@ -15,9 +15,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-FEW_ROWS = 32
-"""Below, starting oneDNN costs more than it saves: steps of decoding stay with MKL."""
-
 
 @cache
 def onednn_is_faster() -> bool:
@@ -50,6 +47,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """:func:`torch.nn.functional.linear`: ... x K, N x K and N -> ... x N."""
     if torch.is_autocast_enabled("cpu") or not _by_onednn(x, weight):
         return F.linear(x, weight, bias)
+    if not torch.is_grad_enabled():  # steps of decoding, frozen models: without what autograd would cost
+        return _onednn(x, weight, bias)
     # fairseq changes the result in place, which autograd allows in a view of what a function gave, not in one given.
     result: Tensor = _Linear.apply(x.flatten(0, -2), weight, bias)
     return result.view(*x.shape[:-1], weight.size(0))
@@ -74,7 +73,7 @@ def _by_onednn(x: Tensor, other: Tensor) -> bool:
     return (
         x.device.type == "cpu"
         and x.dtype == other.dtype == torch.float32
-        and x.numel() >= FEW_ROWS * x.size(-1)
+        and x.numel() > 0
         and onednn_is_faster()
     )
 

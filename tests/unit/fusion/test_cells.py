@@ -134,7 +134,8 @@ def test_without_fusion_it_is_fairseqs_transformer(make_cfg: Any, task: Any, net
     ours = TransformerLMFusion.build_model(cfg, task).eval()
     plain = TransformerModelBase.build_model(TransformerConfig.from_namespace(cfg), task).eval()
     plain.load_state_dict(ours.state_dict())
-    assert torch.equal(ours(**net_input)[0], plain(**net_input)[0])
+    # Not bit for bit: on some processors lmfusion/matrix_product.py takes a faster library's products.
+    assert torch.allclose(ours(**net_input)[0], plain(**net_input)[0], rtol=0, atol=5e-6)
 
 
 def test_lm_dropouts_of_a_side_can_be_set(make_model: Any) -> None:
