@@ -47,7 +47,8 @@ def run_step(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: L
         checkpoints.mend_last(run.checkpoints)
     log = run.log(args.step)
     start = log.stat().st_size if watcher.continues and log.exists() else 0
-    with log.open("a" if watcher.continues else "w", encoding="utf-8") as stream:
+    # By line: what a killed run said last is what one wants to read.
+    with log.open("a" if watcher.continues else "w", buffering=1, encoding="utf-8") as stream:
         status = _follow(run, args, watcher, line, stream, lock)
     if status == 0:
         result = watcher.result(log)
@@ -91,7 +92,6 @@ def _follow(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: Li
             log.write(text)
             watcher.take(text, line)
             if time.monotonic() - counted > HEARTBEAT:
-                log.flush()
                 run.add_seconds(args.step, time.monotonic() - counted)
                 counted = time.monotonic()
         return process.wait()
