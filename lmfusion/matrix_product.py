@@ -75,6 +75,7 @@ def _by_onednn(x: Tensor, other: Tensor) -> bool:
         and x.dtype == other.dtype == torch.float32
         and x.numel() > 0
         and onednn_is_faster()
+        and not torch.compiler.is_compiling()  # it cannot be traced
     )
 
 

@@ -71,6 +71,12 @@ def test_without_gradients_it_is_the_same_to_the_last_digit(chosen: bool, rows: 
             assert torch.equal(layer(x), given)
 
 
+def test_a_compiled_layer_is_one_graph_of_pytorchs_own(chosen: bool) -> None:
+    layer, x = Linear(8, 6), torch.randn(4, 8)
+    compiled = torch.compile(layer, backend="eager", fullgraph=True)
+    assert torch.allclose(compiled(x), layer(x), atol=1e-6)
+
+
 def test_the_result_may_be_changed_in_place(chosen: bool) -> None:
     layer, x = Linear(8, 6), torch.randn(4, 8, 8)
     result = layer(x)
