@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 ROWS = ["baseline", "SHARED", "SRC-ELMO", "SRC-FT", "TGT-ELMO", "TGT-FT", "SRC-ELMO+SHDEMB"]
 Measure = Callable[..., dict[str, Any]]
 
@@ -116,3 +119,12 @@ def test_peak_memory_is_each_rows_own(measure: Measure) -> None:
     peaks = measure("training", f"{sizes} --tokens 72 --rows SRC-FT")["figures"]["peak_bytes"]
     lm = 24 * 12 * 128**2 + 20_000 * 128
     assert peaks["SRC-FT"] - peaks["baseline"] > 0.5 * 4 * 4 * lm
+
+
+def test_a_child_process_does_not_count_the_memory_of_its_parent() -> None:
+    code = "import memory; print(memory.resident())"
+    ballast = torch.ones(200_000_000)  # 800 MB, more than a process that only imports PyTorch takes
+    child = subprocess.run(
+        [sys.executable, "-c", code], cwd=BENCHMARKS, check=True, stdout=subprocess.PIPE, text=True
+    )
+    assert 10_000_000 < int(child.stdout) < 4 * ballast.numel()
