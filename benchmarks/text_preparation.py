@@ -66,10 +66,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser = flags(__doc__, rounds=5, sized=False)
     parser.add_argument("--sentences", type=int, default=1_000_000, help="that the commands go through")
     parser.add_argument("--compared", type=int, default=5_000, help="sentences that both tokenizers read in each round")
-    parser.add_argument("--text", type=Path, default=CORPUS, help="UTF-8, may be .xz or .gz")
+    parser.add_argument("--text", type=Path, help="UTF-8, may be .xz or .gz (default: the embedded corpus)")
     parser.add_argument("--lang", default="en", help="language code of the text")
     args = parse(parser, arguments)
-    lines = [line.strip() for line in textio.read_lines(args.text)]
+    lines = [line.strip() for line in textio.read_lines(args.text or CORPUS)]
     time = compare(lines[: args.compared], args.lang, args.rounds)
     title = f"Moses tokenization in one process, {min(args.compared, len(lines)):,} sentences"
     compared = Table(title, ["", "sentences/s", "sacremoses' time / time"])
