@@ -64,7 +64,7 @@ paper_options() {
         case "$1" in
         --dry-run) DRY_RUN=1 ;;
         --train-only) TRAIN_ONLY=1 ;;
-        -h | --help) usage && exit 0 ;;
+        -h | --help) usage; exit 0 ;;
         *) usage_error "$1: $RECIPE/$ROW.sh has no such option." ;;
         esac
         shift
@@ -73,6 +73,9 @@ paper_options() {
 }
 
 check_options() {
+    # NAME is set by sweep.sh: its first word. Refused before anything is begun.
+    [[ "$ROW" != sweep || -f "$RECIPE/${NAME:-}.sh" && "$NAME" != sweep && "$NAME" != all ]] ||
+        usage_error "sweep.sh ${NAME:-}: name a row of $RECIPE first, such as baseline."
     [[ "$SCALE" == paper || "$SCALE" == tiny ]] || usage_error "--scale $SCALE: give paper or tiny."
     SEED="${SEED:-1}"
     [[ "$SEED" =~ ^[0-9]+$ ]] || usage_error "--seed $SEED: give a whole number."

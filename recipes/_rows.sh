@@ -19,7 +19,7 @@ rows_begin() {
     shift
     case "${1:-}" in
     "") ;;
-    -h | --help) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "$RECIPE/$ROW.sh" && exit 0 ;;
+    -h | --help) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "$RECIPE/$ROW.sh"; exit 0 ;;
     *) die "$1: $ROW.sh takes no options. Set numbers in the environment: S2S_UPDATES=500 bash $RECIPE/$ROW.sh" ;;
     esac
     [[ -n "${NO_SETUP:-}" ]] || bash "$ROOT/scripts/setup.sh" >/dev/null

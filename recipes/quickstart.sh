@@ -35,7 +35,7 @@ while (($#)); do
         shift 2
         ;;
     --from-scratch) FROM_SCRATCH=1 && shift ;;
-    -h | --help) usage && exit 0 ;;
+    -h | --help) usage; exit 0 ;;
     *) echo "error: $1: unknown option. See --help." >&2 && exit 2 ;;
     esac
 done

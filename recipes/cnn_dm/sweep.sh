@@ -18,5 +18,4 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
 DROPOUTS="${DROPOUTS:-0.1 0.2 0.3 0.4}"
-[[ -f "$RECIPE/$NAME.sh" && "$NAME" != sweep && "$NAME" != all ]] || die "sweep.sh $NAME: name a row of $RECIPE first, such as baseline"
 sweep_row "$NAME"

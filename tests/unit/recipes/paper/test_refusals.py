@@ -23,6 +23,7 @@ ROW = "wmt18_ende/src_elmo"
         ("wmt18_entr/baseline", ["--bitext", "160K"], "--bitext: recipes/wmt18_entr/baseline.sh has no such option."),
         ("lm/en_cloze", ["--optimizer", "sgd"], "--optimizer sgd: give nag (the paper's) or adam. See --help."),
         ("cnn_dm/sweep", [], "sweep.sh : name a row of recipes/cnn_dm first, such as baseline"),
+        ("cnn_dm/sweep", ["all"], "sweep.sh all: name a row of recipes/cnn_dm first, such as baseline"),
         ("cnn_dm/sweep", ["src_ft"], "sweep.sh src_ft: name a row of recipes/cnn_dm first, such as baseline"),
     ],
 )
