@@ -10,7 +10,6 @@ writes bitext (train/valid/test.{en,XX}), monolingual sentences (mono.train/vali
 from __future__ import annotations
 
 import argparse
-import errno
 import sys
 import tempfile
 from pathlib import Path
@@ -19,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from debian_corpus import indices, output, pools, split
 from debian_corpus.entries import pair_entries
-from debian_corpus.errors import CorpusError
+from debian_corpus.errors import CorpusError, exit_status
 
 
 def arguments(argv: list[str] | None) -> argparse.Namespace:
@@ -68,19 +67,13 @@ def main(argv: list[str] | None = None) -> int:
     """Exit status 0, or 1 after one clear message."""
     args = arguments(argv)
     try:
-        build(args)
-    except CorpusError as error:
-        print(f"build.py: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        mend = " Free some space, or give --out and TMPDIR on another disk." if error.errno == errno.ENOSPC else ""
-        print(f"build.py: {error.strerror}: {error.filename or args.out}.{mend}", file=sys.stderr)
-        return 1
+        status = exit_status("build.py", lambda: build(args), args.out)
     except UnicodeDecodeError as error:
         print(f"build.py: an index is not UTF-8 ({error}). Fetch it again.", file=sys.stderr)
         return 1
-    print(f"{args.out}: done", file=sys.stderr)
-    return 0
+    if status == 0:
+        print(f"{args.out}: done", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ read. Language models train on it by `prepare.py --more-text`, or MORE_TEXT=more
 from __future__ import annotations
 
 import argparse
-import errno
 import sys
 import tempfile
 from contextlib import nullcontext
@@ -22,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from check_split import language, read_corpus
 from debian_corpus import debs, more, output
-from debian_corpus.errors import CorpusError
+from debian_corpus.errors import CorpusError, exit_status
 
 HERE = Path(__file__).resolve().parent
 
@@ -78,16 +77,7 @@ def build(args: argparse.Namespace) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Exit status 0, or 1 after one clear message."""
     args = arguments(argv)
-    try:
-        build(args)
-    except CorpusError as error:
-        print(f"more_text.py: {error}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        mend = " Free some space, or give --out and TMPDIR on another disk." if error.errno == errno.ENOSPC else ""
-        print(f"more_text.py: {error.strerror}: {error.filename or args.out}.{mend}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_status("more_text.py", lambda: build(args), args.out)
 
 
 if __name__ == "__main__":
