@@ -15,7 +15,8 @@ from lmfusion.errors import UserError
 UNFINISHED = ".unfinished"
 """Ending of a file that is being written. One that lies about was left by a process that was killed."""
 
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What the system says when there is none left: on the disk, of one's share, for one file."""
 
 
 class CannotWriteError(UserError):
@@ -24,7 +25,7 @@ class CannotWriteError(UserError):
     def __init__(self, path: Path, cause: OSError) -> None:
         self.errno = cause.errno
         mend = "check that its folder exists and that you may write there"
-        if cause.errno in _FULL:
+        if cause.errno in NO_SPACE:
             mend = f"make room on its disk, which has {_free(path)} free"
         super().__init__(f"{path} could not be written ({cause.strerror or cause}): {mend}. Nothing was changed.")
 

@@ -8,7 +8,6 @@ has their check sum, so that a bit flipped on the disk is noticed.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -24,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lmfusion.atomic_files import NO_SPACE
 from lmfusion.errors import UserError
 from lmfusion.lm.interface import PretrainedLM
 
@@ -73,7 +73,7 @@ def _needing_space(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        if error.errno not in NO_SPACE:
             raise
         raise UserError(
             f"no space left for the stored states in {folder}: make room, or train without --src-lm-cache. What is "
