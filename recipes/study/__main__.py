@@ -6,27 +6,24 @@ import argparse
 import dataclasses
 import fcntl
 import json
-import os
-import re
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from lmfusion.errors import UserError
 from lmfusion.report.live_line import LiveLine
 from lmfusion.report.run_folder import write_json
 from study import budget as budgets
-from study import estimate, into_page, machine, plan, report
+from study import estimate, into_page, machine, plan, recipe, report
 from study.layout import Layout
 from study.plan import Job
-from study.results import ROOT, Results
+from study.results import Results
 from study.runner import Runner
 from study.session import Session
 from study.task import TASKS, Task, corpus_folder, count_pairs
-
-_NUMBER = re.compile(r'"\$\{([A-Z][A-Z0-9_]*):=')
 
 
 def parse_args(words: Sequence[str]) -> argparse.Namespace:
@@ -72,13 +69,6 @@ def chosen_budget(args: argparse.Namespace, task: Task) -> budgets.Budget:
     return dataclasses.replace(budget, seeds=tuple(args.seeds)) if args.seeds else budget
 
 
-def overridden(task: Task) -> list[str]:
-    """The recipes' numbers that are set in the environment, which committed results were not made with."""
-    files = [ROOT / "recipes" / "_common.sh", ROOT / "recipes" / "_rows.sh", ROOT / task.recipe / "_corpus.sh"]
-    names = {name for path in files for name in _NUMBER.findall(path.read_text(encoding="utf-8"))}
-    return sorted(names & os.environ.keys() | {"CORPUS", "PRETRAINED"} & os.environ.keys())
-
-
 def show_plan(jobs: Sequence[Job], session: Session, at_a_time: int, gpu: bool) -> None:
     """Every job in its order, the hours each and all take at most."""
     sums = 0.0
@@ -108,13 +98,13 @@ def locked(out: Path) -> Iterator[None]:
         yield
 
 
-def same_numbers(out: Path, budget: budgets.Budget) -> None:
+def same_numbers(out: Path, numbers: Mapping[str, Any]) -> None:
     """Keep the study's numbers, or check them against those that its folder was begun with.
 
     Raises:
         UserError: they are others.
     """
-    path, now = out / "study.json", json.loads(json.dumps(budget.numbers()))
+    path, now = out / "study.json", dict(numbers)
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
     other = [f"{name} = {before.get(name)} then, {now[name]} now" for name in now if before.get(name) != now[name]]
     if other:
@@ -130,10 +120,11 @@ def run(args: argparse.Namespace) -> int:
     """
     task = TASKS[args.task]
     budget = chosen_budget(args, task)
-    own = overridden(task)
+    own = recipe.overridden(task)
     is_preset = budget.name in budgets.PRESETS and not own
     results = Results(task.recipe / "results" / budget.name if is_preset else None)
-    results.check(budget)
+    numbers = {**budget.numbers(), **recipe.numbers(task, budget)}
+    results.check(numbers)
     gpu = machine.has_gpu()
     out = args.out or Path("runs/study") / task.name
     session = Session(Layout(out, task, budget, store_states=not gpu and not args.no_stored_states), results)
@@ -146,9 +137,9 @@ def run(args: argparse.Namespace) -> int:
         if given and not is_preset:
             raise UserError(f"{option} is for runs of preset budgets only; not preset: {', '.join(own) or '--budget'}.")
     with locked(out):
-        same_numbers(out, budget)
+        same_numbers(out, numbers)
         runner = _run_jobs(session, [] if args.report_only else jobs, at_a_time, gpu)
-        return _finish(args, session, jobs, runner)
+        return _finish(args, session, jobs, runner, numbers)
 
 
 def _run_jobs(session: Session, jobs: Sequence[Job], at_a_time: int, gpu: bool) -> Runner:
@@ -159,7 +150,9 @@ def _run_jobs(session: Session, jobs: Sequence[Job], at_a_time: int, gpu: bool) 
     return runner
 
 
-def _finish(args: argparse.Namespace, session: Session, jobs: Sequence[Job], runner: Runner) -> int:
+def _finish(
+    args: argparse.Namespace, session: Session, jobs: Sequence[Job], runner: Runner, numbers: Mapping[str, Any]
+) -> int:
     """What was chosen, the committed results, the report, and the names of what failed."""
     layout, results = session.layout, session.results
     finished: list[Job] = []
@@ -172,7 +165,7 @@ def _finish(args: argparse.Namespace, session: Session, jobs: Sequence[Job], run
     if args.add_results:
         own = [job for job in finished if job.kind == plan.FINAL]
         added = [job for job in own if results.add(job, layout.run(job, settings[job]), layout.out)]
-        results.describe(layout.budget, choices)
+        results.describe(numbers, choices)
         print(f"added to {results.folder}: {len(added)} runs")
     folders = report.run_folders(layout, results, list(settings.items()))
     if folders:

@@ -25,6 +25,8 @@ class Budget:
     """The first one is that by which dropouts are chosen."""
     updates: tuple[tuple[int, int], ...]
     """(bitext size, most updates): a size gets the updates of the next listed one, and those above it the last."""
+    learning_rate: float = 0.003
+    """Of all rows, and the highest: it rises for the first updates and then falls linearly to the last."""
     validate_every: int = 250
     patience: int = 2
     """Training stops after as many validations without a gain; the best checkpoint counts."""
@@ -97,6 +99,7 @@ def _changed(budget: Budget, name: str, text: str) -> Budget:
         "dropouts": _numbers,
         "representation_dropouts": _numbers,
         "language_models": _language_models,
+        "learning_rate": _learning_rate,
         **dict.fromkeys(("validate_every", "patience", "cloze_updates", "causal_updates"), _count),
     }
     if name not in readers:
@@ -128,6 +131,13 @@ def _numbers(text: str) -> tuple[float, ...]:
     if not all(0 <= value < 1 for value in found):
         raise ValueError("give dropouts from 0 up to below 1, with commas between them")
     return found
+
+
+def _learning_rate(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise ValueError("give a learning rate above 0 and below 1")
+    return value
 
 
 def _updates(text: str) -> tuple[tuple[int, int], ...]:

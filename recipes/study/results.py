@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lmfusion.errors import UserError
 from lmfusion.report.run_folder import RUN_FILE, SCORES_FILE, RunFolder
-from study.budget import Budget
 from study.layout import Setting
 from study.plan import FINAL, Job
 
@@ -35,14 +34,14 @@ class Results:
 
     folder: Path | None
 
-    def check(self, budget: Budget) -> None:
+    def check(self, now: Mapping[str, Any]) -> None:
         """Refuse a folder whose runs were made with other numbers.
 
         Raises:
             UserError: they were.
         """
         if self.folder and (path := self.folder / NUMBERS).is_file():
-            before, now = json.loads(path.read_text(encoding="utf-8")), budget.numbers()
+            before = json.loads(path.read_text(encoding="utf-8"))
             other = [name for name in now if before.get(name) != now[name]]
             if other:
                 said = "; ".join(f"{name} = {before.get(name)} then, {now[name]} now" for name in other)
@@ -87,13 +86,13 @@ class Results:
             (path / name).write_text(content, encoding="utf-8")
         return True
 
-    def describe(self, budget: Budget, choices: Iterable[dict[str, Any]]) -> None:
+    def describe(self, numbers: Mapping[str, Any], choices: Iterable[dict[str, Any]]) -> None:
         """Write what the runs have in common, and what was chosen, besides what was before."""
         if self.folder is None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         known = {(each["row"], each["size"]): each for each in [*choices, *self.choices()]}
-        for name, content in ((NUMBERS, budget.numbers()), (CHOICES, list(known.values()))):
+        for name, content in ((NUMBERS, dict(numbers)), (CHOICES, list(known.values()))):
             (self.folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 

@@ -120,3 +120,29 @@ def test_what_cannot_be_run_is_one_clear_error(
 ) -> None:
     assert study(*words) == 2
     assert capsys.readouterr().err.startswith(said)
+
+
+def test_committed_results_belong_to_the_scripts_numbers_and_to_the_shipped_language_models(
+    study: Study, workplace: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert study(*SMALL, "--add-results") == 0
+    kept = workplace.folder / "recipes" / "debian_ende" / "results" / "cpu" / "numbers.json"
+    numbers = json.loads(kept.read_text(encoding="utf-8"))
+    assert (numbers["S2S_DIM"], numbers["BEAM"]) == ("192", "5")
+    assert len(numbers["en-cloze.pt"]) == 16, "the beginning of a SHA-256"
+    assert "S2S_UPDATES" not in numbers, "the budget says it"
+    assert "LM_UPDATES" not in numbers, "no language model is trained"
+
+    kept.write_text(json.dumps({**numbers, "S2S_DIM": "512", "en-cloze.pt": "another"}), encoding="utf-8")
+    assert study(*SMALL) == 2
+    said = capsys.readouterr().err
+    assert "S2S_DIM = 512 then, 192 now" in said
+    assert "en-cloze.pt = another then," in said
+
+
+def test_every_row_is_told_the_budgets_learning_rate(study: Study, workplace: Any) -> None:
+    for name in ("baseline", "src_elmo"):
+        script = workplace.folder / "recipes" / "debian_ende" / f"{name}.sh"
+        script.write_text(script.read_text(encoding="utf-8").replace("$S2S_DROPOUT", "$S2S_LR", 1), encoding="utf-8")
+    assert study("--budget", "cpu", "learning_rate=0.0045", "--sizes", "10", *SMALL[3:]) == 0
+    assert {call.split()[3] for call in workplace.calls()} == {"0.0045"}
