@@ -57,17 +57,20 @@ def _plain(value: Any) -> Any:
     return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
+UPDATES = ((2500, 2000), (5000, 3000), (10000, 4000), (20000, 6000), (ALL, 8000))
+"""So many that training usually stops by itself."""
 CPU = Budget(
     "cpu",
     sizes=(10000, 2500, 20000),
     seeds=(1, 2),
-    updates=((2500, 1750), (10000, 2000), (20000, 3000), (ALL, 4000)),
+    updates=UPDATES,
+    patience=3,
 )
 GPU = Budget(
     "gpu",
     sizes=(10000, 2500, 20000, 5000, ALL),
     seeds=(1, 2, 3),
-    updates=((2500, 2000), (5000, 3000), (10000, 4000), (20000, 6000), (ALL, 8000)),
+    updates=UPDATES,
     patience=4,
     dropouts=(0.2, 0.3),
     representation_dropouts=(0.0, 0.2),
