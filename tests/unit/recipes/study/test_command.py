@@ -92,7 +92,7 @@ def test_results_of_other_numbers_are_neither_taken_nor_added(
 def test_a_folder_belongs_to_its_numbers(study: Study, capsys: pytest.CaptureFixture[str]) -> None:
     assert study(*SMALL) == 0
     assert study("--budget", "cpu", "patience=9", *SMALL) == 2
-    assert "out was begun with other numbers (patience = 2 then, 9 now)" in capsys.readouterr().err
+    assert "out was begun with other numbers (patience = 3 then, 9 now)" in capsys.readouterr().err
 
 
 def test_a_dry_run_shows_the_plan_and_runs_nothing(
