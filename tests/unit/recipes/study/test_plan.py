@@ -39,7 +39,7 @@ def test_every_row_has_the_same_updates_at_a_size() -> None:
     assert len(jobs) == 2 * 2 * len(ENDE.rows)
 
 
-@pytest.mark.parametrize(("size", "updates"), [(2500, 1750), (2501, 2000), (10000, 2000), (20000, 3000), (38573, 4000)])
+@pytest.mark.parametrize(("size", "updates"), [(2500, 2000), (2501, 3000), (10000, 4000), (20000, 6000), (38573, 8000)])
 def test_a_size_has_the_updates_of_the_next_listed_one(size: int, updates: int) -> None:
     assert CPU.most_updates(size) == updates
 
