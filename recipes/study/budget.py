@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from lmfusion.errors import UserError
 
 ALL = 0
 """A bitext size: all pairs that there are."""
+Number = TypeVar("Number", int, float)
 SHIPPED, PRETRAINED = "shipped", "pretrained"
 
 
@@ -25,8 +26,9 @@ class Budget:
     """The first one is that by which dropouts are chosen."""
     updates: tuple[tuple[int, int], ...]
     """(bitext size, most updates): a size gets the updates of the next listed one, and those above it the last."""
-    learning_rate: float = 0.003
-    """Of all rows, and the highest: it rises for the first updates and then falls linearly to the last."""
+    learning_rates: tuple[tuple[int, float], ...] = ((2500, 0.001), (ALL, 0.003))
+    """(bitext size, learning rate of all rows there), as in ``updates``: the highest; it rises for the first updates,
+    then falls linearly to the last. Chosen by the baseline's validation loss."""
     validate_every: int = 250
     patience: int = 2
     """Training stops after as many validations without a gain; the best checkpoint counts."""
@@ -40,9 +42,11 @@ class Budget:
 
     def most_updates(self, size: int) -> int:
         """The number of updates that a training on so many pairs ends at if it has not stopped before."""
-        listed = sorted(self.updates, key=lambda entry: (entry[0] == ALL, entry[0]))
-        fitting = [number for limit, number in listed if limit == ALL or size <= limit]
-        return fitting[0] if fitting else listed[-1][1]
+        return _by_size(self.updates, size)
+
+    def learning_rate(self, size: int) -> float:
+        """The learning rate of a training on so many pairs."""
+        return _by_size(self.learning_rates, size)
 
     def numbers(self) -> dict[str, Any]:
         """Everything that decides what comes out of a run, as plain values; not which runs there are."""
@@ -51,6 +55,12 @@ class Budget:
             del values[name]
         tuned_by = self.seeds[0] if len(self.dropouts) * len(self.representation_dropouts) > 1 else None
         return {name: _plain(value) for name, value in {**values, "tuned_by_seed": tuned_by}.items()}
+
+
+def _by_size(entries: Sequence[tuple[int, Number]], size: int) -> Number:
+    """What is said of the next listed size; of the last one where all are smaller."""
+    listed = sorted(entries, key=lambda entry: (entry[0] == ALL, entry[0]))
+    return next((number for limit, number in listed if limit == ALL or size <= limit), listed[-1][1])
 
 
 def _plain(value: Any) -> Any:
@@ -102,7 +112,7 @@ def _changed(budget: Budget, name: str, text: str) -> Budget:
         "dropouts": _numbers,
         "representation_dropouts": _numbers,
         "language_models": _language_models,
-        "learning_rate": _learning_rate,
+        "learning_rates": _learning_rates,
         **dict.fromkeys(("validate_every", "patience", "cloze_updates", "causal_updates"), _count),
     }
     if name not in readers:
@@ -136,18 +146,26 @@ def _numbers(text: str) -> tuple[float, ...]:
     return found
 
 
+def _updates(text: str) -> tuple[tuple[int, int], ...]:
+    return _listed(text, _count, "2500:1750,all:4000")
+
+
+def _learning_rates(text: str) -> tuple[tuple[int, float], ...]:
+    return _listed(text, _learning_rate, "2500:0.001,all:0.003")
+
+
+def _listed(text: str, read_number: Callable[[str], Number], example: str) -> tuple[tuple[int, Number], ...]:
+    parts = [part.partition(":") for part in text.split(",")]
+    if not all(number for _, _, number in parts):
+        raise ValueError(f"give SIZE:NUMBER, with commas between them, e.g. {example}")
+    return tuple((size(limit), read_number(number)) for limit, _, number in parts)
+
+
 def _learning_rate(text: str) -> float:
     value = float(text)
     if not 0 < value < 1:
         raise ValueError("give a learning rate above 0 and below 1")
     return value
-
-
-def _updates(text: str) -> tuple[tuple[int, int], ...]:
-    parts = [part.partition(":") for part in text.split(",")]
-    if not all(number for _, _, number in parts):
-        raise ValueError("give SIZE:UPDATES, with commas between them, e.g. 2500:1750,all:4000")
-    return tuple((size(limit), _count(number)) for limit, _, number in parts)
 
 
 def _language_models(text: str) -> str:

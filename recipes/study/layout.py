@@ -76,7 +76,7 @@ class Layout:
         if job.size:
             own["BITEXT_LINES"] = job.size
         if job.updates:
-            own.update(S2S_UPDATES=job.updates, S2S_DROPOUT=setting.dropout, S2S_LR=self.budget.learning_rate)
+            own.update(S2S_UPDATES=job.updates, S2S_DROPOUT=setting.dropout, S2S_LR=self.budget.learning_rate(job.size))
             own.update(ELMO_DROPOUT=setting.representation, FT_DROPOUT=setting.representation)
             own.update(S2S_VALIDATE_EVERY=self.budget.validate_every, S2S_PATIENCE=self.budget.patience)
         if self.store_states and job.row.startswith("src_elmo"):

@@ -25,7 +25,8 @@ def test_a_preset_can_be_changed_number_by_number_and_is_then_another_budget() -
         (["beams=3"], "--budget beams=3: there is no such number. There are: updates, dropouts"),
         (["patience=none"], "--budget patience=none: give a whole number above 0"),
         (["dropouts=0.1,1.5"], "--budget dropouts=0.1,1.5: give dropouts from 0 up to below 1"),
-        (["updates=2500"], "--budget updates=2500: give SIZE:UPDATES"),
+        (["updates=2500"], "--budget updates=2500: give SIZE:NUMBER, with commas between them, e.g. 2500:1750"),
+        (["learning_rates=all:7"], "--budget learning_rates=all:7: give a learning rate above 0 and below 1"),
         (["language_models=mine"], "--budget language_models=mine: give shipped or pretrained"),
     ],
 )

@@ -140,9 +140,10 @@ def test_committed_results_belong_to_the_scripts_numbers_and_to_the_shipped_lang
     assert "en-cloze.pt = another then," in said
 
 
-def test_every_row_is_told_the_budgets_learning_rate(study: Study, workplace: Any) -> None:
+def test_every_row_is_told_its_sizes_learning_rate(study: Study, workplace: Any) -> None:
     for name in ("baseline", "src_elmo"):
         script = workplace.folder / "recipes" / "debian_ende" / f"{name}.sh"
         script.write_text(script.read_text(encoding="utf-8").replace("$S2S_DROPOUT", "$S2S_LR", 1), encoding="utf-8")
-    assert study("--budget", "cpu", "learning_rate=0.0045", "--sizes", "10", *SMALL[3:]) == 0
-    assert {call.split()[3] for call in workplace.calls()} == {"0.0045"}
+    assert study("--budget", "cpu", "learning_rates=10:0.0045,all:0.002", *SMALL) == 0
+    told = {(call.split()[0], call.split()[3]) for call in workplace.calls()}
+    assert told == {("10", "0.0045"), ("20", "0.002")}
