@@ -94,7 +94,7 @@ begin() {
 
 # live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/report/live.py
 live() {
-    python -m lmfusion.report.live "$@"
+    LMFUSION_STARTED_BY="${BASHPID:-}" python -m lmfusion.report.live "$@"
 }
 
 # prepare CORPUS [FLAGS...]: text to ids, into $DATA_DIR; a given BPE by --spm and --dict, else one is learned.

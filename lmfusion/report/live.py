@@ -29,6 +29,8 @@ from lmfusion.report.run_folder import RunFolder
 from lmfusion.report.watchers import GenerationWatcher, TrainingWatcher, Watcher
 
 HEARTBEAT = 10.0
+STARTED_BY = "LMFUSION_STARTED_BY"
+"""The variable by which recipes say which process is to be outlived by nothing: their own number."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -125,9 +127,22 @@ def die_with_parent() -> Callable[[], None] | None:
 
 
 def end_with_parent() -> None:
-    """End this process when the one that started it dies."""
+    """End this process when the one that started it dies, or at once if it died before this could be asked for."""
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    starter = os.environ.get(STARTED_BY)
+    if starter and not _is_alive(int(starter)):
+        sys.exit(128 + signal.SIGTERM)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # it belongs to somebody else, so it is there
+        return True
+    return True
 
 
 def parse_args(words: list[str] | None = None) -> argparse.Namespace:

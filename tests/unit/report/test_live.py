@@ -106,6 +106,18 @@ def test_the_command_ends_when_its_parent_is_killed_and_the_step_goes_on(tmp_pat
     assert RunFolder(tmp_path / "run").record["state"] == "started"
 
 
+@pytest.mark.parametrize("starter_lives", [True, False])
+def test_a_step_does_nothing_if_its_starter_is_gone_before_it_begins(tmp_path: Path, starter_lives: bool) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    marker = tmp_path / "ran"
+    words = [str(tmp_path / "run"), "train", "--label", "toy", "--updates", "9", "--", "touch", str(marker)]
+    environment = {**os.environ, live.STARTED_BY: str(os.getpid() if starter_lives else gone.pid)}
+    step = subprocess.run([sys.executable, "-m", "lmfusion.report.live", *words], env=environment, check=False)
+    assert marker.exists() == (tmp_path / "run").exists() == starter_lives
+    assert (step.returncode == 128 + signal.SIGTERM) != starter_lives
+
+
 def wait_for(condition: Callable[[], bool], seconds: float = 200) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
