@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 # THE NUMBERS where they are not those of recipes/_common.sh and debian_ende/_corpus.sh
-: "${LM_UPDATES_TRIED:=500 2000 12000}"
+: "${LM_UPDATES_TRIED:=500 1000 12000}"
 export BITEXT_LINES="${BITEXT_LINES:-2500}" S2S_UPDATES="${S2S_UPDATES:-2000}" S2S_PATIENCE="${S2S_PATIENCE:-3}" # the study's
 FOLDER="${OUT:-runs/lm_quality}"
 
