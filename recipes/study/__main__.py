@@ -20,7 +20,7 @@ from study import budget as budgets
 from study import estimate, into_page, machine, plan, recipe, report
 from study.layout import Layout
 from study.plan import Job
-from study.results import Results
+from study.results import Results, differing
 from study.runner import Runner
 from study.session import Session
 from study.task import TASKS, Task, corpus_folder, count_pairs
@@ -106,9 +106,8 @@ def same_numbers(out: Path, numbers: Mapping[str, Any]) -> None:
     """
     path, now = out / "study.json", dict(numbers)
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
-    other = [f"{name} = {before.get(name)} then, {now[name]} now" for name in now if before.get(name) != now[name]]
-    if other:
-        raise UserError(f"{out} was begun with other numbers ({'; '.join(other)}). Choose another --out, or delete it.")
+    if said := differing(before, now):
+        raise UserError(f"{out} was begun with other numbers ({said}). Choose another --out, or delete it.")
     write_json(path, now)
 
 

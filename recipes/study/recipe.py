@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from lmfusion.report.provenance import hash_file
 from study.budget import SHIPPED, Budget
 from study.layout import LM_FILES
 from study.results import ROOT
@@ -20,8 +20,7 @@ _SET_BY_THE_STUDY = {"SEED", "BITEXT_LINES", "ELMO_DROPOUT", "FT_DROPOUT"} | {
 
 
 def defaults(task: Task) -> dict[str, str]:
-    """The numbers of the scripts that a row of this task reads, as they are written there; later files win no more
-    than in a shell, where the first to set a number keeps it."""
+    """The numbers of the scripts that a row of this task reads; as in a shell, the first to set a number keeps it."""
     files = [ROOT / task.recipe / "_corpus.sh", ROOT / "recipes" / "_common.sh", ROOT / "recipes" / "_rows.sh"]
     found: dict[str, str] = {}
     for path in files:
@@ -39,12 +38,15 @@ def numbers(task: Task, budget: Budget) -> Mapping[str, str]:
     """What has to be the same in all runs of a study, besides the budget's numbers: those of the scripts, and which
     language models these are (the beginning of each file's SHA-256)."""
     shipped = budget.language_models == SHIPPED
-    names = [name for name in defaults(task) if name not in _SET_BY_THE_STUDY]
-    # With the shipped language models nothing reads the numbers by which others are pretrained.
-    found = {name: os.environ.get(name, defaults(task)[name]) for name in names if not (shipped and name[:3] == "LM_")}
+    found = {
+        name: os.environ.get(name, value)
+        for name, value in defaults(task).items()
+        # With the shipped language models nothing reads the numbers by which others are pretrained.
+        if name not in _SET_BY_THE_STUDY and not (shipped and name.startswith("LM_"))
+    }
     folder = Path(os.environ.get("PRETRAINED", ROOT / "pretrained"))
     if shipped:
         for name in LM_FILES.values():
             if (folder / name).is_file():
-                found[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16]
+                found[name] = hash_file(folder / name)[:16]
     return found

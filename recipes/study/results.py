@@ -42,9 +42,7 @@ class Results:
         """
         if self.folder and (path := self.folder / NUMBERS).is_file():
             before = json.loads(path.read_text(encoding="utf-8"))
-            other = [name for name in now if before.get(name) != now[name]]
-            if other:
-                said = "; ".join(f"{name} = {before.get(name)} then, {now[name]} now" for name in other)
+            if said := differing(before, now):
                 raise UserError(f"{self.folder}: its runs were made with other numbers ({said}). Move it away.")
 
     def path(self, job: Job) -> Path | None:
@@ -94,6 +92,12 @@ class Results:
         known = {(each["row"], each["size"]): each for each in [*choices, *self.choices()]}
         for name, content in ((NUMBERS, dict(numbers)), (CHOICES, list(known.values()))):
             (self.folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Which numbers of a study are not what they were, in words; nothing where all are."""
+    other = [name for name in now if before.get(name) != now[name]]
+    return "; ".join(f"{name} = {before.get(name)} then, {now[name]} now" for name in other)
 
 
 def shortened(lines: Iterable[str]) -> str:
