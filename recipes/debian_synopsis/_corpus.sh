@@ -9,8 +9,8 @@ SRC=description TGT=synopsis
 
 # THE NUMBERS of this corpus; all others are in recipes/_common.sh. Set any in the environment to override it.
 : "${BITEXT_LINES:=10000}" "${MAX_RATIO:=0}"
-: "${S2S_UPDATES:=2000}" "${S2S_TOKENS:=4000}"
-: "${MAX_SOURCE:=128}"           # symbols of a description that are read, </s> included
+: "${S2S_UPDATES:=2000}" "${S2S_TOKENS:=2000}"
+: "${MAX_SOURCE:=64}"            # symbols of a description that are read, </s> included
 : "${MIN_LEN:=3}" "${MAX_LEN:=30}" "${LENPEN:=1}" # of a synopsis, in symbols
 : "${NO_REPEAT:=3}"              # no such n-gram twice in a synopsis
 # the English causal LM of TGT-ELMO and TGT-FT, of the shipped German one's size
