@@ -71,7 +71,7 @@ UPDATES = ((2500, 2000), (5000, 3000), (10000, 4000), (20000, 6000), (ALL, 8000)
 """So many that training usually stops by itself."""
 CPU = Budget(
     "cpu",
-    sizes=(10000, 2500, 20000),
+    sizes=(10000, 2500, ALL),
     seeds=(1, 2),
     updates=UPDATES,
     patience=3,
