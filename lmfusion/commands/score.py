@@ -13,6 +13,7 @@ from lmfusion.errors import UserError
 if TYPE_CHECKING:
     from lmfusion.scoring.bleu import BleuScore, PairedResult
     from lmfusion.scoring.rouge import RougeScore
+    from lmfusion.scoring.rouge_significance import PairedRouge
 
 
 def add(commands: Any) -> None:
@@ -36,12 +37,7 @@ def _add_bleu(metrics: Any) -> None:
         "--test-set", metavar="NAME", help="instead of --ref: a test set that sacreBLEU knows and downloads (wmt18, …)"
     )
     parser.add_argument("--language-pair", metavar="PAIR", help="of --test-set (en-de, …)")
-    parser.add_argument(
-        "--baseline",
-        "--paired",
-        metavar="FILE",
-        help="paired bootstrap test against this system; a file of the same kind as the system's",
-    )
+    _add_baseline(parser)
     parser.set_defaults(run=score_bleu)
 
 
@@ -63,6 +59,7 @@ def _add_rouge(metrics: Any) -> None:
         help="irregular words and their base forms in WordNet's format (noun.exc, …), which ROUGE-1.5.5.pl uses where "
         "its data base has them; none by default",
     )
+    _add_baseline(parser)
     parser.set_defaults(run=score_rouge)
 
 
@@ -78,10 +75,18 @@ def _add_system(parser: argparse.ArgumentParser, text: str) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
+def _add_baseline(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--baseline",
+        "--paired",
+        metavar="FILE",
+        help="paired bootstrap test against this system; a file of the same kind as the system's",
+    )
+
+
 def score_bleu(args: argparse.Namespace) -> None:
     """``lmfusion score bleu``"""
     from lmfusion.scoring import bleu
-    from lmfusion.scoring.files import read_system
 
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the paired test
     name = args.generate or args.hyp
@@ -89,12 +94,7 @@ def score_bleu(args: argparse.Namespace) -> None:
     score = bleu.score(hypotheses, references, args.test_set, args.language_pair)
     paired: list[PairedResult] = []
     if args.baseline:
-        baseline = read_system(args.baseline, bool(args.generate), args.detokenize)
-        if len(baseline) != len(hypotheses):
-            raise UserError(
-                f"{args.baseline} has {len(baseline)} sentences, but {name} has {len(hypotheses)}. "
-                "Both have to be translations of the same test set."
-            )
+        baseline = _read_baseline(args, name, len(hypotheses))
         paired = bleu.paired_bootstrap(baseline, {name: hypotheses}, references, language_pair=args.language_pair)
     if args.json:
         print(json.dumps({**score.to_dict(), "paired": [result.to_dict() for result in paired]}, indent=2))
@@ -116,6 +116,18 @@ def _read_bleu(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
     return read_named_test_set(args.hyp, args.generate, args.test_set, args.language_pair, args.detokenize)
 
 
+def _read_baseline(args: argparse.Namespace, name: str, count: int) -> list[str]:
+    from lmfusion.scoring.files import read_system
+
+    baseline = read_system(args.baseline, bool(args.generate), args.detokenize)
+    if len(baseline) != count:
+        raise UserError(
+            f"{args.baseline} has {len(baseline)} sentences, but {name} has {count}. "
+            "Both have to be outputs for the same test set."
+        )
+    return baseline
+
+
 def _check_detokenize(args: argparse.Namespace) -> None:
     if args.detokenize and not args.generate:
         raise UserError("--detokenize goes with --generate: the text of --hyp has to be detokenized already.")
@@ -123,7 +135,7 @@ def _check_detokenize(args: argparse.Namespace) -> None:
 
 def score_rouge(args: argparse.Namespace) -> None:
     """``lmfusion score rouge``"""
-    from lmfusion.scoring import rouge
+    from lmfusion.scoring import rouge, rouge_significance
     from lmfusion.scoring.files import read_test_set
     from lmfusion.scoring.words import read_exceptions
 
@@ -134,16 +146,24 @@ def score_rouge(args: argparse.Namespace) -> None:
     marker = args.sentence_marker
     if marker and not any(marker in line for line in (*hypotheses, *references)):
         raise UserError(f"No hypothesis and no reference has the sentence marker {marker}. Check its spelling.")
-    score = rouge.score(hypotheses, references, marker, read_exceptions(args.exceptions))
+    exceptions = read_exceptions(args.exceptions)
+    score = rouge.score(hypotheses, references, marker, exceptions)
+    paired: list[PairedRouge] = []
+    if args.baseline:
+        name = args.generate or args.hyp
+        systems = {name: hypotheses}
+        baseline = _read_baseline(args, name, len(hypotheses))
+        paired = rouge_significance.paired_bootstrap(baseline, systems, references, marker, exceptions)
     if args.json:
-        print(json.dumps(score.to_dict(), indent=2))
+        print(json.dumps({**score.to_dict(), "paired": [result.to_dict() for result in paired]}, indent=2))
     else:
-        _show_rouge(score)
+        _show_rouge(score, paired)
 
 
-def _show_rouge(score: RougeScore) -> None:
+def _show_rouge(score: RougeScore, paired: Sequence[PairedRouge]) -> None:
     print(f"{'':20}   mean   95% interval    the script's average")
-    for metric, name in {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}.items():
+    names = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+    for metric, name in names.items():
         for measure, label in {"f1": "F1", "precision": "precision", "recall": "recall"}.items():
             mean, average = getattr(score.means[metric], measure), getattr(score.script_averages[metric], measure)
             low, high = getattr(score.intervals[metric], measure)
@@ -157,6 +177,10 @@ def _show_rouge(score: RougeScore) -> None:
         f"references {score.reference_sentences / count:.2f}"
     )
     print(score.signature)
+    if paired:
+        print(f"\nPaired bootstrap test (F1, mean ± 95% interval)  {paired[0].signature}")
+    for result in paired:
+        _show_paired(result.f1, result, f"{names[result.metric]}  {result.name}")
 
 
 def _show_bleu(score: BleuScore, paired: Sequence[PairedResult]) -> None:
@@ -172,5 +196,9 @@ def _show_bleu(score: BleuScore, paired: Sequence[PairedResult]) -> None:
     if paired:
         print(f"\nPaired bootstrap test (BLEU, mean ± 95% interval)  {paired[0].signature}")
     for result in paired:
-        p = "" if result.p_value is None else f"  p = {result.p_value:.4f}"
-        print(f"  {result.bleu:6.2f}  {result.mean:6.2f} ± {result.ci:.2f}{p}  {result.name}")
+        _show_paired(result.bleu, result, result.name)
+
+
+def _show_paired(score: float, result: PairedResult | PairedRouge, label: str) -> None:
+    p = "" if result.p_value is None else f"  p = {result.p_value:.4f}"
+    print(f"  {score:6.2f}  {result.mean:6.2f} ± {result.ci:.2f}{p}  {label}")

@@ -8,6 +8,7 @@ one, which is to say, with Porter's stemmer alone; ``exceptions`` takes the list
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from lmfusion.scoring.lcs import union_lcs
 from lmfusion.scoring.words import Sentences, fingerprint, reader
 
 METRICS = ("rouge1", "rouge2", "rougeL")
+INTERVAL = {"interval": f"95%-bootstrap-{perl_bootstrap.SAMPLES}-seeds-0-{perl_bootstrap.SAMPLES - 1}"}
+_SPLIT_NAMES: dict[str | None, str] = {None: "none", "\n": "newline"}
 T = TypeVar("T")
 
 
@@ -109,7 +112,7 @@ def score(
         means=means,
         intervals=intervals,
         script_averages=averages,
-        signature=_signature(sentence_marker, exceptions or {}),
+        signature=signature(sentence_marker, exceptions or {}, INTERVAL),
         hypothesis_sentences=sum(map(len, ours)),
         reference_sentences=sum(map(len, theirs)),
     )
@@ -156,18 +159,38 @@ def _by_metric(values: list[T]) -> dict[str, Measures[T]]:
     return {metric: Measures(*values[3 * i : 3 * i + 3]) for i, metric in enumerate(METRICS)}
 
 
-def _signature(marker: str | None, exceptions: Mapping[str, str]) -> str:
-    """Everything that the numbers depend on."""
-    split = {None: "none", "\n": "newline"}.get(marker, marker)
+def signature(marker: str | None, exceptions: Mapping[str, str], resampling: Mapping[str, Any]) -> str:
+    """Everything that the numbers depend on.
+
+    Args:
+        marker: what stands between sentences; None if a text is one sentence.
+        exceptions: base forms by irregular form.
+        resampling: how samples for intervals or tests were drawn, as fields of the signature.
+    """
     fields = {
         "like": "ROUGE-1.5.5.pl -m -a -n 2",
         "refs": 1,
         "stem": "porter-1.5.5",
         "exceptions": fingerprint(exceptions),
-        "split": split,
+        "split": _SPLIT_NAMES.get(marker, marker),
         "L": "summary",
         "F": "alpha-0.5",
-        "interval": f"95%-bootstrap-{perl_bootstrap.SAMPLES}-seeds-0-{perl_bootstrap.SAMPLES - 1}",
+        **resampling,
         "version": f"lmfusion-{version('lmfusion')}",
     }
     return "|".join(["ROUGE", *(f"{key}:{value}" for key, value in fields.items())])
+
+
+def marker_of(signed: str) -> str | None:
+    """The sentence marker that a score with this signature was computed with.
+
+    Raises:
+        UserError: it is no signature of ROUGE, or the score needs a list of exceptions that it does not hold.
+    """
+    match = re.search(r"\|exceptions:(.*)\|split:(.*)\|L:summary\|", signed)
+    if not match or match[1] != "none":
+        raise UserError(
+            f"{signed}: not the signature of ROUGE without a list of exceptions, so nothing can be scored like it."
+        )
+    names = {name: marker for marker, name in _SPLIT_NAMES.items()}
+    return names.get(match[2], match[2])

@@ -11,6 +11,7 @@ import pytest
 
 from lmfusion import cli
 from lmfusion.scoring import rouge
+from lmfusion.scoring.rouge_significance import paired_bootstrap
 
 HYPOTHESES = ["d <q> b", "the cat sat"]
 REFERENCES = ["b <q> d", "the cat"]
@@ -44,7 +45,7 @@ def scored(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any
 
 def test_json_is_the_score_of_the_lines(capsys: pytest.CaptureFixture[str]) -> None:
     printed = scored(capsys, "--hyp", "hyp", "--ref", "ref", "--sentence-marker", "<q>")
-    assert printed == rouge.score(HYPOTHESES, REFERENCES, "<q>").to_dict()
+    assert printed == {**rouge.score(HYPOTHESES, REFERENCES, "<q>").to_dict(), "paired": []}
     assert printed["rougeL"]["f1"]["mean"] == 0.9
     assert printed["hypothesis_sentences"] == 3
 
@@ -83,9 +84,23 @@ def test_table_shows_each_measure_with_its_interval_and_the_signature(capsys: py
     assert "2 summaries with 1.50 sentences each, references 1.50" in lines
 
 
+def test_a_baseline_is_tested_against_in_each_metric(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--hyp", "ref", "--ref", "ref", "--sentence-marker", "<q>", "--baseline", "hyp"]
+    expected = paired_bootstrap(HYPOTHESES, {"ref": REFERENCES}, REFERENCES, "<q>")
+    assert scored(capsys, *arguments)["paired"] == [result.to_dict() for result in expected]
+    assert cli.main(["score", "rouge", *arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-7] == f"Paired bootstrap test (F1, mean ± 95% interval)  {expected[0].signature}"
+    for line, result in zip(lines[-6:], expected):
+        assert line.split()[0] == f"{result.f1:.2f}"
+        assert line.endswith(f"ROUGE-{result.metric[5:]}  {result.name}")
+        assert ("p = " not in line) if result.p_value is None else (f"p = {result.p_value:.4f}  " in line)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--hyp", "hyp", "--ref", "ref", "--baseline", "short"], "short has 1 sentences, but hyp has 2. Both have"),
         (["--hyp", "hyp", "--ref", "short"], "hyp has 2 hypotheses, but short has 1 lines"),
         (["--hyp", "hyp", "--ref", "nowhere"], "There is no file nowhere"),
         (["--hyp", "hyp"], "There is no reference for hyp. Give one with --ref."),

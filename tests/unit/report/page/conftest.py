@@ -16,6 +16,7 @@ from lmfusion.report.page.comparison import Comparison, compare
 from lmfusion.report.page.find import find_runs
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.read_run import read_run
+from lmfusion.scoring import rouge
 
 BLEU_SIGNATURE = "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
 MACHINE = {"system": "Linux", "processor": "x86_64", "cores": 2, "gpu": None}
@@ -127,7 +128,7 @@ class Maker:
         """An entry of scores.json; F1 in 0..1."""
         f1 = {"rouge1": one, "rouge2": two, "rougeL": longest}
         measures = {name: {"f1": {"mean": value}, "recall": {"mean": 0.9}} for name, value in f1.items()}
-        signature = "ROUGE|like:ROUGE-1.5.5.pl -m -a -n 2"
+        signature = rouge.signature(None, {}, rouge.INTERVAL)
         return {**measures, "signature": signature, "summaries": 3, "hypotheses": "test.hyp"}
 
     def write_log(self, path: Path, losses: Sequence[float], size: int) -> None:

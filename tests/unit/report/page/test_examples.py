@@ -14,6 +14,7 @@ from lmfusion.report.page.examples import Piece, make_examples, mark
 from lmfusion.report.page.notices import WARNING, Notices
 from lmfusion.report.page.significance import significance_table
 from lmfusion.scoring import bleu
+from lmfusion.scoring.rouge_significance import paired_bootstrap
 
 SOURCES = ["one small house", "two old trees", "three green birds"]
 REFERENCES = ["das ist ein kleines Haus", "das sind zwei alte Bäume", "das sind drei grüne Vögel"]
@@ -161,12 +162,37 @@ def test_significance_is_the_paired_bootstrap_of_each_seed_against_the_baselines
         baseline, rival = bleu.paired_bootstrap(worse, {"ft": outputs["ft", seed]}, REFERENCES)
         assert 10 < baseline.bleu < rival.bleu
         assert row == [
-            *("SRC-FT", "2.5K", str(seed), f"{rival.bleu:.2f}"),
+            *("SRC-FT", "2.5K", str(seed), "BLEU", f"{rival.bleu:.2f}"),
             f"{rival.mean - rival.ci:.2f} to {rival.mean + rival.ci:.2f}",
             *(f"+{rival.bleu - baseline.bleu:.2f}", f"{rival.p_value:.4f}"),
         ]
     assert [row[2].text for row in table.rows] == ["1", "1", "2", "2"]
     assert rival.signature in table.notes[0]
+
+
+def test_significance_of_summaries_is_told_for_each_metric_of_rouge_and_for_lead(maker, compared) -> None:
+    worse, better = ["das Hans", "zwei Bäume", "drei Vögel"], [REFERENCES[0], "zwei alte", "drei Vögel"]
+    source, reference = maker.texts()
+    lead = {"steps": {"generate": maker.step("python data-prep/lead.py texts --sentences 1", {"sentences": 3}, 2500)}}
+    for row, lines, record in (("baseline", worse, {}), ("src_ft", better, {}), ("lead", SOURCES, lead)):
+        path = maker.run(row, row, scores={"test": maker.rouge(0.1, 0.1, 0.1)}, **record)
+        (path / "test.hyp").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        record_texts(path, source, reference)
+    ((comparison,), _) = compared(maker.folder)
+    table = significance_table(comparison, find(comparison), Notices())
+    rows = {(row[0].text, row[3].text): [cell.text for cell in row[4:]] for row in table.rows}
+    expected = paired_bootstrap(worse, {"SRC-FT": better}, REFERENCES, None)
+    for base, ours in zip(expected[:3], expected[3:]):
+        metric = f"ROUGE-{ours.metric[5:]}"
+        assert rows["baseline", metric][0] == f"{base.f1:.2f}"
+        assert rows["baseline", metric][2:] == ["", ""]
+        assert rows["SRC-FT", metric] == [
+            f"{ours.f1:.2f}",
+            f"{ours.mean - ours.ci:.2f} to {ours.mean + ours.ci:.2f}",
+            *(f"{ours.f1 - base.f1:+.2f}", f"{ours.p_value:.4f}"),
+        ]
+    assert len(rows) == 9, "lead too"
+    assert expected[0].signature in table.notes[0]
 
 
 def test_nothing_is_said_of_significance_without_the_text_that_was_scored(recorded, maker, compared) -> None:

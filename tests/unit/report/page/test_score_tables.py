@@ -10,6 +10,7 @@ import pytest
 
 from lmfusion.report.page.score_tables import score_tables, size_name
 from lmfusion.report.page.table import Cell, Table, to_csv, to_markdown
+from lmfusion.scoring import rouge
 
 
 def cells(table: Table) -> list[list[str]]:
@@ -64,7 +65,7 @@ def test_one_size_has_a_column_a_metric_as_table_3(maker, compared) -> None:
         ["baseline", "41.00 ± 1.41", "18.00 ± 1.41", "37.00 ± 1.41"],
         ["SRC-ELMO+SHDEMB", *(f"{value} [1 seed]" for value in ("45.00", "20.00", "40.00"))],
     ]
-    assert table.notes[1] == "ROUGE|like:ROUGE-1.5.5.pl -m -a -n 2"
+    assert table.notes[1] == rouge.signature(None, {}, rouge.INTERVAL)
 
 
 def test_rouge_at_several_sizes_has_the_layout_of_table_1_for_each_of_the_three(maker, compared) -> None:

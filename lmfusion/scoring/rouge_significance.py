@@ -1,0 +1,104 @@
+"""Is a difference in ROUGE more than chance? Paired bootstrap over summaries (Koehn 2004), as sacreBLEU tests BLEU.
+
+https://aclanthology.org/W04-3250. Both systems are scored on the same samples of the test set, drawn with replacement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lmfusion.errors import UserError
+from lmfusion.scoring import rouge
+
+SAMPLES = 1000
+SEED = 12345
+"""sacreBLEU's, so that its samples of a test set are also these."""
+
+
+@dataclass(frozen=True)
+class PairedRouge:
+    """A system's F1 (0..100) among samples of the test set, and whether it differs from the baseline's."""
+
+    name: str
+    metric: str
+    """rouge1, rouge2 or rougeL."""
+    f1: float
+    mean: float
+    """Mean F1 over the samples."""
+    ci: float
+    """Half the width of their 95% interval: F1 = mean ± ci."""
+    p_value: float | None
+    """Of the difference to the baseline; None for the baseline itself, 1 for a system that equals it."""
+    signature: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """All fields, ready for JSON."""
+        return asdict(self)
+
+
+def paired_bootstrap(
+    baseline: Sequence[str],
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[str],
+    sentence_marker: str | None = "\n",
+    exceptions: Mapping[str, str] | None = None,
+) -> list[PairedRouge]:
+    """Paired bootstrap resampling of each system against the baseline.
+
+    Args:
+        baseline: one summary per reference.
+        systems: the same of each other system, by name.
+        references: one per summary.
+        sentence_marker, exceptions: as :func:`lmfusion.scoring.rouge.score` takes them.
+
+    Returns:
+        The baseline (named "baseline"), then the systems in their order; of each ROUGE-1, -2 and -L.
+
+    Raises:
+        UserError: as :func:`lmfusion.scoring.rouge.score`, for any of them; or a system is called "baseline"; or there
+            is none.
+    """
+    if not systems or "baseline" in systems:
+        raise UserError(f'paired_bootstrap needs one or more systems not called "baseline", but got {list(systems)}.')
+    named = {"baseline": baseline, **systems}
+    f1 = {name: _f1(rouge.score(texts, references, sentence_marker, exceptions)) for name, texts in named.items()}
+    samples = np.random.default_rng(SEED).choice(len(references), size=(SAMPLES, len(references)), replace=True)
+    signature = rouge.signature(sentence_marker, exceptions or {}, {"bs": SAMPLES, "seed": SEED})
+    return [
+        _compare(name, metric, values[:, column], f1["baseline"][:, column], samples, signature)
+        for name, values in f1.items()
+        for column, metric in enumerate(rouge.METRICS)
+    ]
+
+
+def _f1(score: rouge.RougeScore) -> NDArray[np.float64]:
+    """summaries x metrics, 0..100"""
+    return 100 * np.array([[pair[metric].f1 for metric in rouge.METRICS] for pair in score.per_pair])
+
+
+def _compare(
+    name: str,
+    metric: str,
+    ours: NDArray[np.float64],
+    baseline: NDArray[np.float64],
+    samples: NDArray[np.int64],
+    signature: str,
+) -> PairedRouge:
+    means = ours[samples].mean(axis=1)
+    p_value = None if name == "baseline" else _p_value(ours, baseline, means - baseline[samples].mean(axis=1))
+    low, high = np.sort(means)[[len(means) // 40, -1 - len(means) // 40]]
+    return PairedRouge(name, metric, float(ours.mean()), float(means.mean()), float(high - low) / 2, p_value, signature)
+
+
+def _p_value(ours: NDArray[np.float64], baseline: NDArray[np.float64], differences: NDArray[np.float64]) -> float:
+    """sacreBLEU's: how often a sample's absolute difference is further from its mean than the test set's from 0."""
+    if np.array_equal(ours, baseline):
+        return 1.0
+    found = abs(ours.mean() - baseline.mean())
+    beyond = np.abs(differences) - np.abs(differences).mean() > found
+    return float((beyond.sum() + 1) / (len(differences) + 1))
