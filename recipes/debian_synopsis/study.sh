@@ -5,7 +5,7 @@
 #        [--seeds S ...] [--jobs N] [--out DIR] [--report-only] [--add-results] [--no-stored-states]
 #
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
-# Takes:    what --dry-run says: a night on two CPU cores (cpu), about an hour on one GPU (gpu, not measured).
+# Takes:    what --dry-run says: about four hours on two CPU cores (cpu); on a GPU (gpu) it was not measured.
 # Expect:   a line for each run that ends, and the time left; at the end OUT/report/report.html.
 # Run it again after an interruption: it goes on where it was. What is in results/ is not run again.
 set -euo pipefail
