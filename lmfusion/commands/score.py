@@ -161,9 +161,10 @@ def score_rouge(args: argparse.Namespace) -> None:
 
 
 def _show_rouge(score: RougeScore, paired: Sequence[PairedRouge]) -> None:
+    from lmfusion.scoring.rouge import HEADINGS
+
     print(f"{'':20}   mean   95% interval    the script's average")
-    names = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
-    for metric, name in names.items():
+    for metric, name in HEADINGS.items():
         for measure, label in {"f1": "F1", "precision": "precision", "recall": "recall"}.items():
             mean, average = getattr(score.means[metric], measure), getattr(score.script_averages[metric], measure)
             low, high = getattr(score.intervals[metric], measure)
@@ -180,7 +181,7 @@ def _show_rouge(score: RougeScore, paired: Sequence[PairedRouge]) -> None:
     if paired:
         print(f"\nPaired bootstrap test (F1, mean ± 95% interval)  {paired[0].signature}")
     for result in paired:
-        _show_paired(result.f1, result, f"{names[result.metric]}  {result.name}")
+        _show_paired(result.f1, result, f"{HEADINGS[result.metric]}  {result.name}")
 
 
 def _show_bleu(score: BleuScore, paired: Sequence[PairedResult]) -> None:

@@ -22,7 +22,6 @@ from lmfusion.report.run_folder import FINISHED, RunFolder
 from lmfusion.scoring import rouge
 
 FILE_WIDTH = 120
-ROUGE_HEADINGS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def headline(score: Mapping[str, Any]) -> dict[str, float]:
     """The figures of a scores.json entry that a table shows, 0..100: BLEU and chrF, or F1 of ROUGE."""
     if "bleu" in score:
         return {"BLEU": score["bleu"], "chrF": score["chrf"]}
-    return {ROUGE_HEADINGS[name]: 100 * score[name]["f1"]["mean"] for name in rouge.METRICS if name in score}
+    return {rouge.HEADINGS[name]: 100 * score[name]["f1"]["mean"] for name in rouge.METRICS if name in score}
 
 
 def make_table(rows: Sequence[Row]) -> Table:

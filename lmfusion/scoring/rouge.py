@@ -22,7 +22,8 @@ from lmfusion.scoring import perl_bootstrap
 from lmfusion.scoring.lcs import union_lcs
 from lmfusion.scoring.words import Sentences, fingerprint, reader
 
-METRICS = ("rouge1", "rouge2", "rougeL")
+HEADINGS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+METRICS = tuple(HEADINGS)
 INTERVAL = {"interval": f"95%-bootstrap-{perl_bootstrap.SAMPLES}-seeds-0-{perl_bootstrap.SAMPLES - 1}"}
 _SPLIT_NAMES: dict[str | None, str] = {None: "none", "\n": "newline"}
 T = TypeVar("T")
@@ -96,15 +97,7 @@ def score(
     Raises:
         UserError: there are no summaries, the numbers differ, or the marker is empty.
     """
-    if len(hypotheses) != len(references):
-        raise UserError(
-            f"There are {len(hypotheses)} hypotheses, but {len(references)} references. Both need one text per "
-            "summary of the same test set, in the same order."
-        )
-    if not hypotheses:
-        raise UserError("Nothing to score: there are no summaries.")
-    read = reader(sentence_marker, exceptions or {})
-    ours, theirs = list(map(read, hypotheses)), list(map(read, references))
+    ours, theirs = _read(hypotheses, references, sentence_marker, exceptions or {})
     per_pair = [score_pair(hypothesis, reference) for hypothesis, reference in zip(ours, theirs)]
     means, intervals, averages = _averages(per_pair)
     return RougeScore(
@@ -116,6 +109,31 @@ def score(
         hypothesis_sentences=sum(map(len, ours)),
         reference_sentences=sum(map(len, theirs)),
     )
+
+
+def score_pairs(
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    sentence_marker: str | None,
+    exceptions: Mapping[str, str],
+) -> list[dict[str, PairScore]]:
+    """ROUGE of each summary, without averages and intervals; arguments and errors as of :func:`score`."""
+    return [score_pair(*pair) for pair in zip(*_read(hypotheses, references, sentence_marker, exceptions))]
+
+
+def _read(
+    hypotheses: Sequence[str], references: Sequence[str], marker: str | None, exceptions: Mapping[str, str]
+) -> tuple[list[Sentences], list[Sentences]]:
+    """The words of all summaries and references, if there are as many."""
+    if len(hypotheses) != len(references):
+        raise UserError(
+            f"There are {len(hypotheses)} hypotheses, but {len(references)} references. Both need one text per "
+            "summary of the same test set, in the same order."
+        )
+    if not hypotheses:
+        raise UserError("Nothing to score: there are no summaries.")
+    read = reader(marker, exceptions)
+    return list(map(read, hypotheses)), list(map(read, references))
 
 
 def score_pair(hypothesis: Sentences, reference: Sentences) -> dict[str, PairScore]:

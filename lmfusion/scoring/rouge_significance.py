@@ -66,7 +66,10 @@ def paired_bootstrap(
     if not systems or "baseline" in systems:
         raise UserError(f'paired_bootstrap needs one or more systems not called "baseline", but got {list(systems)}.')
     named = {"baseline": baseline, **systems}
-    f1 = {name: _f1(rouge.score(texts, references, sentence_marker, exceptions)) for name, texts in named.items()}
+    f1 = {
+        name: _f1(rouge.score_pairs(texts, references, sentence_marker, exceptions or {}))
+        for name, texts in named.items()
+    }
     samples = np.random.default_rng(SEED).choice(len(references), size=(SAMPLES, len(references)), replace=True)
     signature = rouge.signature(sentence_marker, exceptions or {}, {"bs": SAMPLES, "seed": SEED})
     return [
@@ -76,9 +79,9 @@ def paired_bootstrap(
     ]
 
 
-def _f1(score: rouge.RougeScore) -> NDArray[np.float64]:
+def _f1(pairs: Sequence[Mapping[str, rouge.PairScore]]) -> NDArray[np.float64]:
     """summaries x metrics, 0..100"""
-    return 100 * np.array([[pair[metric].f1 for metric in rouge.METRICS] for pair in score.per_pair])
+    return 100 * np.array([[pair[metric].f1 for metric in rouge.METRICS] for pair in pairs])
 
 
 def _compare(

@@ -12,7 +12,6 @@ from lmfusion.report.page.runs import Run
 from lmfusion.report.page.score_tables import size_name
 from lmfusion.report.page.table import Cell, Table
 from lmfusion.report.page.texts import Texts, hypotheses
-from lmfusion.report.table import ROUGE_HEADINGS
 from lmfusion.scoring import bleu, rouge, rouge_significance
 
 COLUMNS = ("", "pairs", "seed", "metric", "score", "95% interval", "difference", "p")
@@ -84,7 +83,7 @@ def _test(comparison: Comparison, base: Run, rivals: dict[str, Run], references:
         return [_Result(r.name, "BLEU", r.bleu, r.mean, r.ci, r.p_value, r.signature) for r in tested]
     marker = rouge.marker_of(str(base.scores[data_set]["signature"]))
     return [
-        _Result(r.name, ROUGE_HEADINGS[r.metric], r.f1, r.mean, r.ci, r.p_value, r.signature)
+        _Result(r.name, rouge.HEADINGS[r.metric], r.f1, r.mean, r.ci, r.p_value, r.signature)
         for r in rouge_significance.paired_bootstrap(ours, whole, references, marker)
     ]
 
