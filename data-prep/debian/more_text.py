@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from check_split import language, read_corpus
 from debian_corpus import debs, more, output
 from debian_corpus.errors import CorpusError, exit_status
+from debian_corpus.text import count_words
 
 HERE = Path(__file__).resolve().parent
 
@@ -71,7 +72,7 @@ def build(args: argparse.Namespace) -> None:
             files, provenance = more.gather(found, train, held, args.lang)
         output.write(folder, files, {"languages": ["en", args.lang], **provenance}, args.plain)
     for name, lines in files.items():
-        print(f"{args.out / name}: {len(lines):,} lines, {sum(len(line.split()) for line in lines):,} words")
+        print(f"{args.out / name}: {len(lines):,} lines, {sum(map(count_words, lines)):,} words")
 
 
 def main(argv: list[str] | None = None) -> int:
