@@ -9,7 +9,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 
 from lmfusion.report.page import published
 from lmfusion.report.page.colours import GRID, INK, styles
-from lmfusion.report.page.comparison import Comparison, Row, mean, spread
+from lmfusion.report.page.comparison import Cell, Comparison, Row, mean, spread
 from lmfusion.report.page.figure import Figure, drawing, finish, legend_below
 from lmfusion.report.page.score_tables import size_name
 
@@ -33,17 +33,29 @@ Point = tuple[int, float, float]
 
 
 def differences(comparison: Comparison, row: Row, metric: str) -> list[Point]:
-    """Mean of a row's seeds minus mean of the baseline's, at each size that has both."""
+    """Mean of a row's seeds minus the baseline's mean over the same seeds, at each size that has both.
+
+    Over all seeds of each where they have none in common.
+    """
     points: list[Point] = []
     for size in comparison.sizes:
         if size is None or comparison.baseline is None:
             continue
-        values = comparison.values(row.cell(size), metric)
-        baseline = mean(comparison.values(comparison.baseline.cell(size), metric))
-        average = mean(values)
+        own, base = _of_common_seeds(row.cell(size), comparison.baseline.cell(size))
+        values = comparison.values(own, metric)
+        baseline, average = mean(comparison.values(base, metric)), mean(values)
         if average is not None and baseline is not None:
             points.append((size, average - baseline, spread(values) or 0.0))
     return points
+
+
+def _of_common_seeds(own: Cell, base: Cell) -> tuple[Cell, Cell]:
+    """The runs whose seeds both have, so that a seed that is only here or there moves no difference."""
+    common = {run.seed for run in own.used if run.has_training} & {run.seed for run in base.used}
+    if not common:
+        return own, base
+    own, base = (Cell([run for run in cell.used if run.seed in common]) for cell in (own, base))
+    return own, base
 
 
 def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]], name: str) -> Figure:
@@ -63,7 +75,8 @@ def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, 
         _axes(axes, sorted({size for _, points in lines for size, _, _ in points}), metric)
         legend_below(canvas, axes)
         caption = (
-            f"{metric} minus the baseline's, means over seeds, against the number of sentence pairs (logarithmic)"
+            f"{metric} minus the baseline's, means over the seeds of both, against the number of sentence pairs"
+            + " (logarithmic)"
             + ("; bars: standard deviation of the strategy's seeds" if _any_spread(lines) else "")
             + ("; dotted: the paper" if known else "")
             + "."
@@ -85,7 +98,7 @@ def _draw_bars(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, l
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(f"{metric} difference to baseline")
         size = comparison.sizes[0]
-        caption = f"{metric} minus the baseline's, means over seeds, {size_name(size)} sentence pairs."
+        caption = f"{metric} minus the baseline's, means over the seeds of both, {size_name(size)} sentence pairs."
         if _any_spread(lines):
             caption += " Lines: standard deviation of the strategy's seeds."
         return finish(canvas, name, f"{metric} difference to the baseline, {comparison.task.title}", caption)

@@ -37,13 +37,15 @@ def test_figure_1_is_the_difference_of_means_to_the_baseline_of_the_same_size(ma
             maker.run(f"base-{size}-{seed}", bleu=base + seed, size=size, seed=seed)
             maker.run(f"elmo-{size}-{seed}", "src_elmo", bleu=base + 4 * seed, size=size, seed=seed)
     maker.run("ft", "src_ft", bleu=10.5, size=5000)
+    maker.run("seed 3", "tgt_elmo", bleu=20.0, size=5000, seed=3)
     maker.run("other size", "tgt_ft", bleu=50.0, size=20000)
     ((comparison,), _) = compared(maker.folder)
-    baseline, elmo, ft, other = (differences(comparison, row, "BLEU") for row in comparison.rows)
+    baseline, elmo, ft, alone, other = (differences(comparison, row, "BLEU") for row in comparison.rows)
     assert [point[:2] for point in baseline] == [(2500, 0.0), (5000, 0.0)]
     # means 10 and 5.5, 16 and 11.5; two seeds 4 apart have a deviation of 4 / sqrt(2)
     assert elmo == [(2500, 4.5, pytest.approx(math.sqrt(8))), (5000, 4.5, pytest.approx(math.sqrt(8)))]
-    assert ft == [(5000, -1.0, 0.0)]
+    assert ft == [(5000, -0.5, 0.0)], "seed 1 beside seed 1 of the baseline, which has 11"
+    assert alone == [(5000, 8.5, 0.0)], "no seed in common: beside the mean of all, 11.5"
     assert other == [], "there is no baseline of that size"
     (figure,) = difference_figures(comparison)
     assert figure.name == "difference"
