@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Protocol
+from typing import Callable
 
 import pytest
 
@@ -34,18 +34,6 @@ TINY = {
 }
 
 
-class Recipe(Protocol):
-    """Starts a script of recipes/ with the tests' own Python, tiny models and few updates."""
-
-    def __call__(self, script: str, *words: str, **numbers: str) -> subprocess.Popen[str]: ...
-
-
-class Shown(Protocol):
-    """Runs a script to its end, which has to be a good one; what it printed."""
-
-    def __call__(self, script: str, *words: str, **numbers: str) -> str: ...
-
-
 @pytest.fixture(scope="session")
 def tiny() -> dict[str, str]:
     """The numbers of a tiny run."""
@@ -53,8 +41,8 @@ def tiny() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def start(small_corpus: Path) -> Recipe:
-    """Start a script on the small corpus."""
+def start(small_corpus: Path) -> Callable[..., subprocess.Popen[str]]:
+    """Start a script of recipes/ with the tests' own Python on the small corpus: its name, words, NUMBER=…."""
 
     def popen(script: str, *words: str, **numbers: str) -> subprocess.Popen[str]:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -72,8 +60,8 @@ def start(small_corpus: Path) -> Recipe:
 
 
 @pytest.fixture(scope="session")
-def run(start: Recipe) -> Shown:
-    """Run a script on the small corpus."""
+def run(start: Callable[..., subprocess.Popen[str]]) -> Callable[..., str]:
+    """The same to its end, which has to be a good one; what it printed."""
 
     def shown(script: str, *words: str, **numbers: str) -> str:
         process = start(script, *words, **numbers)
