@@ -93,8 +93,9 @@ def at(point: Point, args: argparse.Namespace, what: str) -> dict[str, Any]:
 
 def table_of(name: str, found: dict[int, dict[str, Any]], args: argparse.Namespace) -> Table:
     """Ratios beside their limits; microseconds of the baseline."""
-    title = f"Training by {AXES[name].label}, {args.models}, {args.precision}: time / baseline (arithmetic limit)"
-    table = Table(title, [AXES[name].label, "baseline, µs a token", *(row.name for row in CELLS[1:])])
+    label = AXES[name].label
+    title = f"Training by {label}, otherwise {args.models}, {args.precision}: time / baseline (arithmetic limit)"
+    table = Table(title, [label, "baseline, µs a token", *(row.name for row in CELLS[1:])])
     for value, rows in found.items():
         base = rows[BASELINE]["microseconds"]
         cells = [f"{rows[row.name]['ratio'].median:.2f}× ({rows[row.name]['limit']:.2f}×)" for row in CELLS[1:]]

@@ -42,6 +42,7 @@ import lmfusion.fusion.architectures  # noqa: E402
 import lmfusion.lm.causal  # noqa: E402
 import lmfusion.lm.cloze  # noqa: E402
 import lmfusion.tokenizer  # noqa: E402,F401
+from lmfusion import scoring  # noqa: E402
 from lmfusion.errors import LMFusionError, UserError  # noqa: E402
 from lmfusion.hub import load_model  # noqa: E402
 from lmfusion.lm.interface import PretrainedLM  # noqa: E402
@@ -51,4 +52,4 @@ USER_DIR = str(Path(__file__).resolve().parent)
 """For ``--user-dir`` of every fairseq command."""
 
 __version__ = "0.1.0"
-__all__ = ["USER_DIR", "LMFusionError", "PretrainedLM", "UserError", "__version__", "load_lm", "load_model"]
+__all__ = ["USER_DIR", "LMFusionError", "PretrainedLM", "UserError", "__version__", "load_lm", "load_model", "scoring"]

@@ -25,6 +25,6 @@ def training_autocast(model: nn.Module, cpu_bf16: bool) -> AbstractContextManage
 
 
 CPU_BF16_HELP = (
-    "on a CPU, take the matrix products of training steps in bfloat16 (about twice as fast where "
-    "the CPU has bf16 units); ignored on a GPU, where --bf16 or --fp16 do it"
+    "on a CPU, take the matrix products of training steps in bfloat16 (faster where the CPU has "
+    "bf16 units, slower elsewhere); ignored on a GPU, where --bf16 or --fp16 do it"
 )

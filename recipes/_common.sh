@@ -86,7 +86,7 @@ begin() {
     if [[ "$GPU" == 1 ]]; then
         DEVICE_FLAGS=(--fp16) TRAIN_FLAGS=(--fp16)
     elif grep -qsE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then
-        TRAIN_FLAGS+=(--cpu-bf16) # twice as fast where the CPU has it, slower where it has to pretend
+        TRAIN_FLAGS+=(--cpu-bf16) # faster where the CPU has it, slower where it has to pretend
     fi
     # shellcheck disable=SC2207  # words are what is wanted
     TEXT_FLAGS=($(sed 's/#.*//' "$ROOT/data-prep/tokenizer.flags"))

@@ -4,7 +4,7 @@
 #   bash recipes/pretrain_debian.sh [FOLDER]       (default: runs/pretrain_debian)
 #
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
-# Takes:    about an hour for the cloze LM and 10 minutes for the causal LM on one CPU core with bf16 units, 1 GB of disk.
+# Takes:    about an hour and a half for the cloze LM and 10 minutes for the causal LM on one CPU core with bf16 units, 1 GB of disk.
 # Expect:   valid_ppl as in pretrained/README.md; the logs of the shipped models lie beside it.
 # Run it again after an interruption: it goes on where it was.
 set -euo pipefail

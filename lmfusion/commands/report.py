@@ -39,7 +39,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--source", metavar="FILE", type=Path, help="raw source text of the test set, for examples")
     parser.add_argument("--reference", metavar="FILE", type=Path, help="raw reference text that was scored against")
     parser.add_argument(
-        "--significance", action="store_true", help="paired bootstrap of BLEU against the baseline (seconds a run)"
+        "--significance", action="store_true", help="paired bootstrap of the scores against the baseline (some seconds)"
     )
     parser.set_defaults(run=run)
 

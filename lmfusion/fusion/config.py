@@ -69,11 +69,13 @@ class FusionConfig(FlatTransformerConfig):  # type: ignore[misc, valid-type]
 
     src_lm: Optional[str] = _help("checkpoint of a cloze LM (bi_transformer_lm) of the source language")
     src_fusion: FusionChoice = field(  # type: ignore[valid-type]
-        default=NONE, metadata={"help": "how the source LM is used: not, frozen and mixed, or trained"}
+        default=NONE,
+        metadata={"help": "none; elmo: mix of the frozen source LM's layers; finetune: its top layer, trained"},
     )
     tgt_lm: Optional[str] = _help("checkpoint of a causal LM (uni_transformer_lm) of the target language")
     tgt_fusion: FusionChoice = field(  # type: ignore[valid-type]
-        default=NONE, metadata={"help": "how the target LM is used: not, frozen and mixed, or trained"}
+        default=NONE,
+        metadata={"help": "none; elmo: mix of the frozen target LM's layers; finetune: its top layer, trained"},
     )
     src_elmo_dropout: Optional[float] = _help("elmo: dropout of the mixing weights (default: 0)")
     tgt_elmo_dropout: Optional[float] = _help("elmo: dropout of the mixing weights (default: 0)")

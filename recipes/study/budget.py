@@ -68,7 +68,7 @@ def _plain(value: Any) -> Any:
 
 
 UPDATES = ((2500, 2000), (5000, 3000), (10000, 4000), (20000, 6000), (ALL, 8000))
-"""So many that training usually stops by itself."""
+"""So many that training on the smallest size stops by itself; the larger ones end with the learning rate's fall."""
 CPU = Budget(
     "cpu",
     sizes=(10000, 2500, ALL),
