@@ -1,10 +1,11 @@
-"""A damaged last checkpoint is replaced by the one before, loudly."""
+"""Which checkpoint a run starts from; a damaged last one is replaced by the one before, loudly."""
 
 from __future__ import annotations
 
 import logging
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from lmfusion.errors import UserError
 from lmfusion.lm.checkpoint_files import updates_in
@@ -13,6 +14,29 @@ from lmfusion.lm.loading import check_checkpoint
 logger = logging.getLogger(__name__)
 
 LAST = "checkpoint_last.pt"
+
+
+def starts_from(options: Any, suffix: str = "") -> tuple[Path | None, bool]:
+    """The checkpoint that fairseq-train is about to read, and whether it goes on with the run that wrote it.
+
+    A model that is fine-tuned (--finetune-from-model) gives its weights alone.
+
+    Args:
+        options: fairseq's configuration of checkpoints.
+        suffix: of this process's files, where each writes its own.
+    """
+    last = Path(options.save_dir) / LAST.replace(".pt", f"{suffix}.pt")
+    if options.restore_file != LAST:
+        path, goes_on = Path(options.restore_file.replace(".pt", f"{suffix}.pt")), True
+    elif last.is_file():
+        path, goes_on = last, True
+    elif options.continue_once is not None:
+        path, goes_on = Path(options.continue_once), True
+    elif options.finetune_from_model is not None:
+        path, goes_on = Path(options.finetune_from_model), False
+    else:
+        return None, False
+    return (path, goes_on) if path.is_file() else (None, False)
 
 
 def whole_checkpoint(path: Path) -> Path:

@@ -18,7 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from lmfusion import early_stop, finished_runs
 from lmfusion.atomic_files import UNFINISHED
 from lmfusion.errors import UserError
-from lmfusion.fallback import LAST, warn_of_beginning_anew, whole_checkpoint
+from lmfusion.fallback import LAST, starts_from, warn_of_beginning_anew, whole_checkpoint
 from lmfusion.lm import frozen_file
 from lmfusion.lm.checkpoint_contents import check_sizes
 from lmfusion.lm.loading import read_file
@@ -112,8 +112,9 @@ def _fall_back() -> None:
         if trainer.data_parallel_rank == 0 and folder.is_dir():
             for left in folder.glob(f"*.pt{UNFINISHED}"):
                 left.unlink(missing_ok=True)
+        _, goes_on = starts_from(cfg, trainer.checkpoint_suffix)
         extra_state, itr = original(_from_whole(cfg, trainer.checkpoint_suffix), trainer, **kwargs)
-        if extra_state is not None and not (cfg.reset_optimizer or cfg.reset_meters):
+        if extra_state is not None and goes_on and not (cfg.reset_optimizer or cfg.reset_meters):
             early_stop.restore(extra_state.get(early_stop.KEY))
         finished_runs.watch()
         return extra_state, itr

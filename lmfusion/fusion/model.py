@@ -21,7 +21,7 @@ from torch import nn
 
 from lmfusion.dropout import use_fast_dropout
 from lmfusion.errors import UserError
-from lmfusion.fallback import whole_checkpoint
+from lmfusion.fallback import starts_from, whole_checkpoint
 from lmfusion.fusion.build import build_representation, reading_of
 from lmfusion.fusion.cache_plan import announce
 from lmfusion.fusion.combinations import check_combination, check_shared
@@ -177,7 +177,7 @@ def _use_stored_lm(cfg: Any) -> None:
         and not getattr(cfg, f"{side}_lm_config")
         and not Path(getattr(cfg, f"{side}_lm")).exists()
     ]
-    path = _checkpoint_to_resume(cfg) if missing else None
+    path = _checkpoint_to_start_from(cfg) if missing else None
     if path is None:
         return
     stored = (read_checkpoint(path).get("cfg") or {}).get("model") or {}
@@ -186,12 +186,12 @@ def _use_stored_lm(cfg: Any) -> None:
 
 
 def _check_same_lms(cfg: Any, built: Any) -> None:
-    """A run goes on with the LM it was started with, whose weights its checkpoint brings: another would be ignored.
+    """A run has the LM that the checkpoint it starts from brings the weights of: another would be ignored.
 
     Raises:
         UserError: naming the file, the checkpoint and the mend.
     """
-    path = _checkpoint_to_resume(cfg) if any(getattr(cfg, f"{side}_lm") for side in SIDES) else None
+    path = _checkpoint_to_start_from(cfg) if any(getattr(cfg, f"{side}_lm") for side in SIDES) else None
     if path is None:
         return
     stored = (read_checkpoint(path).get("cfg") or {}).get("model") or {}
@@ -200,16 +200,15 @@ def _check_same_lms(cfg: Any, built: Any) -> None:
         if before and now and json.loads(before).get("fingerprint") != json.loads(now)["fingerprint"]:
             raise UserError(
                 f"{path} was trained with another language model than {getattr(cfg, f'{side}_lm')}, which would be "
-                f"ignored: give the one it was started with as --{side}-lm, or choose another --save-dir."
+                f"ignored: give the one it was trained with as --{side}-lm, or begin anew in another --save-dir."
             )
 
 
-def _checkpoint_to_resume(cfg: Any) -> Path | None:
-    """The checkpoint fairseq-train is about to continue from, if any."""
+def _checkpoint_to_start_from(cfg: Any) -> Path | None:
+    """The checkpoint fairseq-train is about to take weights from, if any."""
     parent = getattr(cfg, "_get_parent", lambda: None)()
     options = parent.get("checkpoint") if parent is not None else None
     if options is None:
         return None
-    restore = Path(options.restore_file)
-    path = restore if restore.is_absolute() else Path(options.save_dir) / restore
-    return whole_checkpoint(path) if path.is_file() else None
+    path, _ = starts_from(options)
+    return None if path is None else whole_checkpoint(path)

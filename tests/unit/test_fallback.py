@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
 from lmfusion.errors import UserError
-from lmfusion.fallback import warn_of_beginning_anew, whole_checkpoint
+from lmfusion.fallback import starts_from, warn_of_beginning_anew, whole_checkpoint
 from lmfusion.lm.checkpoint_files import updates_in
 
 
@@ -107,3 +108,29 @@ def test_checkpoints_that_are_not_gone_on_from_are_named(run: Path, caplog: pyte
 def test_a_new_run_is_not_warned(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     warn_of_beginning_anew(tmp_path / "checkpoint_last.pt")
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "suffix", "expected"),
+    [
+        ({}, "", ("run/checkpoint_last.pt", True)),
+        ({"finetune_from_model": "other.pt"}, "", ("run/checkpoint_last.pt", True)),  # started again
+        ({"save_dir": "new"}, "", (None, False)),
+        ({"save_dir": "new", "finetune_from_model": "other.pt"}, "", ("other.pt", False)),
+        ({"save_dir": "new", "continue_once": "other.pt"}, "", ("other.pt", True)),
+        ({"save_dir": "new", "finetune_from_model": "absent.pt"}, "", (None, False)),
+        ({"restore_file": "other.pt"}, "", ("other.pt", True)),  # of the working directory
+        ({"restore_file": "checkpoint_best.pt"}, "", (None, False)),  # which is only in --save-dir
+        ({}, "-shard1", ("run/checkpoint_last-shard1.pt", True)),
+    ],
+)
+def test_where_a_run_starts_is_what_fairseq_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, suffix: str, expected: tuple[str | None, bool]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("run").mkdir()
+    for name in ("other.pt", "run/checkpoint_last.pt", "run/checkpoint_best.pt", "run/checkpoint_last-shard1.pt"):
+        Path(name).touch()
+    defaults = {"restore_file": "checkpoint_last.pt", "save_dir": "run", "finetune_from_model": None}
+    path, goes_on = starts_from(SimpleNamespace(**{**defaults, "continue_once": None, **options}), suffix)
+    assert (None if path is None else str(path), goes_on) == expected

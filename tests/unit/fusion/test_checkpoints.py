@@ -99,11 +99,12 @@ def test_missing_weight_of_the_lm_is_an_error(make_cell: Any, task: Any, shake: 
         rebuilt.load_state_dict(weights, strict=True)
 
 
-def run_config(cfg: Namespace, folder: Path) -> Any:
-    """fairseq-train's whole config, as far as resuming goes."""
+def run_config(cfg: Namespace, folder: Path, **options: str) -> Any:
+    """fairseq-train's whole config, as far as starting from checkpoints goes."""
     values = {**vars(cfg), "_name": "transformer_lmfusion"}
     checkpoint = {"restore_file": "checkpoint_last.pt", "save_dir": str(folder)}
-    return OmegaConf.create({"model": values, "checkpoint": checkpoint})
+    none = {"finetune_from_model": None, "continue_once": None}
+    return OmegaConf.create({"model": values, "checkpoint": {**checkpoint, **none, **options}})
 
 
 def test_run_resumes_after_the_lm_file_is_gone(
@@ -134,6 +135,33 @@ def test_run_does_not_go_on_with_another_lm(
     save_lm(shake(make_cloze()), src_lm.name)
     with pytest.raises(UserError, match=r"was trained with another language model than .*--save-dir"):
         build_model(run_config(make_cell("elmo", "none"), tmp_path).model, task)
+
+
+@pytest.mark.parametrize("option", ["restore_file", "finetune_from_model"])
+def test_weights_of_another_run_bring_their_lm(
+    *,
+    make_cell: Any,
+    task: Any,
+    src_lm: Path,
+    tmp_path: Path,
+    shake: Any,
+    make_cloze: Any,
+    save_lm: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    option: str,
+) -> None:
+    """By a path relative to the working directory, as fairseq reads it, not to --save-dir."""
+    monkeypatch.chdir(tmp_path)
+    Path("before").mkdir()
+    given = {option: "before/checkpoint_best.pt"}
+    first = run_config(make_cell("elmo", "none"), Path("before"))
+    model = build_model(first.model, task)
+    torch.save({"cfg": OmegaConf.to_container(first), "model": model.state_dict()}, given[option])
+    src_lm.unlink()
+    build_model(run_config(make_cell("elmo", "none"), Path("now"), **given).model, task)
+    save_lm(shake(make_cloze()), src_lm.name)
+    with pytest.raises(UserError, match=r"before/checkpoint_best\.pt was trained with another language model than"):
+        build_model(run_config(make_cell("elmo", "none"), Path("now"), **given).model, task)
 
 
 def test_weights_without_those_of_the_lm_do_not_count(
