@@ -13,8 +13,11 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -155,26 +158,46 @@ class _LinePool:
             if initializer is not None:
                 initializer(*init_args)
             return
-        self._pool = multiprocessing.get_context("fork").Pool(
-            workers, initializer=_prepare_worker, initargs=(initializer, init_args)
+        self._pool = ProcessPoolExecutor(
+            workers,
+            mp_context=multiprocessing.get_context("fork"),
+            initializer=_prepare_worker,
+            initargs=(initializer, init_args),
         )
 
     def map(self, convert: Callable[[list[str]], list[str]], chunks: list[list[str]]) -> Iterator[list[str]]:
-        return map(convert, chunks) if self._pool is None else self._pool.imap(convert, chunks)
+        if self._pool is None:
+            yield from map(convert, chunks)
+            return
+        try:
+            yield from self._pool.map(convert, chunks)
+        except BrokenProcessPool as error:
+            raise DataError(
+                "a worker process was killed, by the system if memory ran out. Free some and run the same command "
+                "again: what is finished is kept."
+            ) from error
 
     def __enter__(self) -> _LinePool:
         return self
 
     def __exit__(self, *exception: object) -> None:
         if self._pool is not None:
-            self._pool.terminate()
-            self._pool.join()
+            self._pool.shutdown(cancel_futures=True)
 
 
 def _prepare_worker(initializer: Callable[..., None] | None, init_args: tuple[object, ...]) -> None:
     _ignore_interrupt()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     if initializer is not None:
         initializer(*init_args)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent is killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "only workers call this"
+    parent.join()
+    os._exit(1)
 
 
 def _progress(total: int, label: str) -> tqdm:

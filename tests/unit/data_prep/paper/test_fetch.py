@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import threading
 from collections.abc import Iterator
@@ -106,6 +107,19 @@ def test_an_unknown_size_and_checksum_are_no_obstacle_but_what_came_is_recorded(
     downloads.get(source(server.url, None, size=1, known=False))
     assert downloads.verified["corpus"]["sha256"] == SHA256
     assert Downloads(tmp_path).verified == downloads.verified
+
+
+def test_a_page_in_place_of_a_compressed_file_of_unknown_size_is_refused(tmp_path: Path) -> None:
+    """As a proxy's, which comes with status 200."""
+    page = tmp_path / "news.2012.en.shuffled.gz"
+    page.write_bytes(b"<!DOCTYPE html><title>Please log in</title>")
+    news = source(page.as_uri(), checksum=None, size=750_000_000, known=False)
+    (tmp_path / "downloads").mkdir()
+    with pytest.raises(textio.DataError, match=r"is not compressed, .* perhaps a page .*--local"):
+        Downloads(tmp_path / "downloads").get(news)
+    page.write_bytes(gzip.compress(b"A sentence.\n"))
+    (tmp_path / "downloads" / "corpus.tgz.part").unlink()
+    assert Downloads(tmp_path / "downloads").get(news).read_bytes() == page.read_bytes()
 
 
 def test_a_file_that_changed_after_its_use_is_refused(server: Server, tmp_path: Path) -> None:
