@@ -16,6 +16,7 @@ from lmfusion.errors import UserError
 from lmfusion.scoring.text_files import PathLike, read_lines
 
 _LINE = re.compile(r"([STHD])-(\d+)\t(.*)", re.DOTALL)
+_CLOSING = re.compile(r"^Generate .* with beam=|\| Translated [\d,]+ sentences|\| Total time: ")
 _SENTENCEPIECE_MARK = "\u2581"
 _UNKNOWN_IN_TARGET = "<<unk>>"
 _LETTERS_AROUND_SPACE = re.compile(r"[A-Za-z] [A-Za-z]")
@@ -130,6 +131,12 @@ def _check_finished(path: PathLike, lines: Lines) -> None:
         raise UserError(
             f"{path} stops before sentence {unfinished[0]} is complete (no D-{unfinished[0]} line): the generation was "
             "interrupted. Run fairseq-generate again."
+        )
+    absent = next(number for number in range(len(lines["H"]) + 1) if number not in lines["H"])
+    if absent < len(lines["H"]) and not any(map(_CLOSING.search, read_lines(path))):
+        raise UserError(
+            f"{path} has no sentence {absent} (no H-{absent} line), but later ones, and no closing line (Generate … "
+            "with beam=…): the generation was interrupted. Run fairseq-generate again, or keep all of its output."
         )
 
 

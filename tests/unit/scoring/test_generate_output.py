@@ -53,8 +53,8 @@ def test_sentences_in_the_order_of_the_data_without_bpe(tmp_path: Path) -> None:
 
 
 def test_numbers_sort_as_numbers(tmp_path: Path) -> None:
-    text = "".join(sentence(number, "s", "t", str(number), str(number)) for number in (10, 9, 2, 0, 1))
-    assert generate_output.read(save(tmp_path, text)).hypotheses == ["0", "1", "2", "9", "10"]
+    text = "".join(sentence(number, "s", "t", str(number), str(number)) for number in (10, 9, *range(9)))
+    assert generate_output.read(save(tmp_path, text)).hypotheses == [str(number) for number in range(11)]
 
 
 def test_bpe_that_fairseq_left_in_is_removed(tmp_path: Path) -> None:
@@ -99,6 +99,26 @@ def test_hypotheses_missing_is_an_error(tmp_path: Path) -> None:
 def test_interrupted_generation_is_an_error_naming_the_sentence(tmp_path: Path, last: str) -> None:
     with pytest.raises(UserError, match=r"stops before sentence 3 is complete \(no D-3 line\)"):
         generate_output.read(save(tmp_path, LOG + last))
+
+
+def test_generation_interrupted_between_two_sentences_is_an_error(tmp_path: Path) -> None:
+    """fairseq does not print in the order of the data."""
+    log = "".join(sentence(number, "s", "t", "h", "h") for number in (3, 1))
+    with pytest.raises(UserError, match=r"has no sentence 0 .*interrupted"):
+        generate_output.read(save(tmp_path, log))
+
+
+@pytest.mark.parametrize(
+    "closing",
+    [
+        "Generate test with beam=5: BLEU4 = 1.0\n",
+        "2026-01-01 | INFO | fairseq_cli.generate | Translated 1,002 sentences (9 tokens) in 1.0s\n",
+    ],
+)
+def test_sentences_may_be_left_out(tmp_path: Path, closing: str) -> None:
+    """By --num-shards or --skip-invalid-size-inputs-valid-test."""
+    log = "".join(sentence(number, "s", "t", "h", "h") for number in (3, 1)) + closing
+    assert generate_output.read(save(tmp_path, log)).ids == [1, 3]
 
 
 def test_two_generations_in_one_file_are_an_error(tmp_path: Path) -> None:
