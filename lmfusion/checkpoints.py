@@ -29,11 +29,12 @@ def average(paths: Sequence[str | Path], out: str | Path) -> None:
         out: file to write.
 
     Raises:
-        UserError: if one cannot be read, or their weights do not go together.
+        UserError: if one cannot be read, their weights do not go together, or ``out`` is one of them.
     """
     if len(paths) < 2:
         raise UserError(f"averaging needs two checkpoints or more, and {len(paths)} was given.")
     total: dict[str, Tensor] = {}
+    _refuse_to_overwrite(paths, out)
     for path in paths:
         state = read_checkpoint(path)
         _add(total, state["model"], first=paths[0], path=path)
@@ -51,8 +52,9 @@ def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
     Configuration is kept of model and task alone, which is what loading needs.
 
     Raises:
-        UserError: if it cannot be read or written.
+        UserError: if it cannot be read or written, or ``out`` is the same file.
     """
+    _refuse_to_overwrite([path], out)
     state = read_checkpoint(path)
     if half:
         state["model"] = {
@@ -71,6 +73,13 @@ def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
     """
     with replacing(out) as stream:
         torch.save(state, stream)
+
+
+def _refuse_to_overwrite(paths: Sequence[str | Path], out: str | Path) -> None:
+    """What is written lacks the optimizer: a run could not go on from it."""
+    for path in map(Path, paths):
+        if path.exists() and Path(out).exists() and path.samefile(out):
+            raise UserError(f"--out {out} is {path} itself, which would lose its optimizer: give another name.")
 
 
 def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ fairseq ends in a traceback, in the middle of an epoch, or in a GPU's assertion 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sized
 from pathlib import Path
 from typing import Any, Callable
@@ -17,6 +18,7 @@ from fairseq.data.indexed_dataset import _code_to_dtype
 from lmfusion.errors import UserError
 
 _MAGIC = b"MMIDIDX\x00\x00" + (1).to_bytes(8, "little")  # and the version
+_OTHER_FORMATS = (b"TNTIDX", b"HUFFIDX")
 _HEADER = 26  # bytes: that, the type of numbers, how many sentences
 _AT_ONCE = 1 << 24  # token ids
 
@@ -38,7 +40,7 @@ def check_binarized(path: str, dictionary: Sized | None) -> None:
         return
     with index.open("rb") as stream:
         header = stream.read(_HEADER)
-    if header[:6] == b"TNTIDX":
+    if header.startswith(_OTHER_FORMATS):
         return
     kind = _code_to_dtype.get(header[17]) if len(header) == _HEADER else None
     count = int.from_bytes(header[18:], "little")
@@ -79,10 +81,15 @@ def install() -> None:
 def _check_texts() -> None:
     original: Callable[..., Any] = data_utils.load_indexed_dataset
 
-    def load_indexed_dataset(path: str, dictionary: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's, of files that are whole."""
+    def load_indexed_dataset(
+        path: str, dictionary: Any = None, dataset_impl: Any = None, combine: bool = False, **kwargs: Any
+    ) -> Any:
+        """fairseq's, of files that are whole; combined: of PATH, PATH1, PATH2 and so on."""
         check_binarized(path, dictionary)
-        return original(path, dictionary, *args, **kwargs)
+        parts = (f"{path}{number}" for number in itertools.count(1))
+        for part in itertools.takewhile(lambda part: Path(f"{part}.idx").is_file(), parts if combine else ()):
+            check_binarized(part, dictionary)
+        return original(path, dictionary, dataset_impl, combine, **kwargs)
 
     load_indexed_dataset.checks = True  # type: ignore[attr-defined]
     data_utils.load_indexed_dataset = load_indexed_dataset

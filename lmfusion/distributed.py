@@ -61,6 +61,8 @@ def join_launched(cfg: Any, environment: Mapping[str, str]) -> None:
             settings.distributed_no_spawn = True
             if devices:
                 settings.device_id = int(environment.get("LOCAL_RANK", environment["RANK"])) % devices
+        if cfg.common.cpu and _is_default_number(settings, environment):
+            settings.distributed_world_size = 1
         _check_enough_processes(settings, devices, environment)
         if settings.distributed_world_size > 1 and not devices:
             # fairseq would start as many processes as there are GPUs, none, and call that a success
@@ -68,6 +70,12 @@ def join_launched(cfg: Any, environment: Mapping[str, str]) -> None:
             if settings.distributed_backend == "nccl":
                 logger.info("NCCL is for GPUs: the processes talk through gloo")
                 settings.distributed_backend = "gloo"
+
+
+def _is_default_number(settings: Any, environment: Mapping[str, str]) -> bool:
+    """Whether nobody said how many processes: fairseq takes the number of GPUs, which --cpu leaves alone."""
+    said = settings.distributed_init_method is not None or "SLURM_JOB_NODELIST" in environment
+    return not said and settings.distributed_world_size == torch.cuda.device_count()
 
 
 def _check_enough_processes(settings: Any, devices: int, environment: Mapping[str, str]) -> None:

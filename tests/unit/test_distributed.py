@@ -81,6 +81,14 @@ def test_a_single_process_is_left_alone(environment: dict[str, str]) -> None:
     assert cfg == before
 
 
+def test_on_a_cpu_the_gpus_there_are_ask_for_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fairseq's default number of processes is that of the GPUs, with --cpu too."""
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    cfg = config(distributed_world_size=8)
+    join_launched(cfg, {})
+    assert cfg == config()
+
+
 def test_more_processes_than_anything_starts_are_refused() -> None:
     with pytest.raises(UserError, match=r"--distributed-world-size 4 needs 4 processes.* 0 GPUs.*torchrun"):
         join_launched(config(distributed_world_size=4), {})

@@ -1,0 +1,33 @@
+"""What is made of checkpoints for passing on does not take the place of one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from lmfusion import checkpoints
+from lmfusion.errors import UserError
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """A checkpoint that a run could go on from."""
+    torch.save({"model": {"w": torch.ones(3)}, "last_optimizer_state": {"step": 7}}, tmp_path / "checkpoint_last.pt")
+    return tmp_path / "checkpoint_last.pt"
+
+
+def test_a_checkpoint_is_not_exported_onto_itself(saved: Path) -> None:
+    before = saved.read_bytes()
+    with pytest.raises(UserError, match=r"--out .* would lose its optimizer: give another name"):
+        checkpoints.export(saved, saved.parent / ".." / saved.parent.name / saved.name)
+    assert saved.read_bytes() == before
+
+
+def test_an_average_does_not_take_the_place_of_what_it_is_made_of(saved: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.pt"
+    other.write_bytes(saved.read_bytes())
+    with pytest.raises(UserError, match=r"--out .*other\.pt itself"):
+        checkpoints.average([saved, other], other)
+    assert other.read_bytes() == saved.read_bytes()
