@@ -82,7 +82,7 @@ def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
         if (found := damage(path)) is not None:
             raise UserError(_damaged(path, found))
         mmap = mmap and is_zip(path)  # the old format cannot be mapped
-        state = torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
+        state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as error:
         raise UserError(_refusal(path, error)) from error
     except UserError:

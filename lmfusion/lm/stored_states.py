@@ -212,9 +212,13 @@ class StoredStates:
             out[:, row, :length] = store.read(key)
         return list(out.to(tokens.device))
 
-    def _folder(self) -> Path:
+    def present(self, weights: torch.dtype, autocast: torch.dtype | None) -> int:
+        """Bytes that are stored already for runs whose LM computes in this precision."""
+        return sum(path.stat().st_size for path in self._folder(_named(weights, autocast)).glob(f"*{_STATES}"))
+
+    def _folder(self, precision: str | None = None) -> Path:
         """Whatever changes the numbers is in its name."""
-        settings = [_FORMAT, self.fingerprint, self.lm.config, _precision(self.lm)]
+        settings = [_FORMAT, self.fingerprint, self.lm.config, precision or _precision(self.lm)]
         name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
         return self.folder / (f"{name}-half" if self.half else name)
 
@@ -239,8 +243,11 @@ def _precision(lm: PretrainedLM) -> str:
     """What the LM computes in just now."""
     weight = next(lm.parameters())
     device = weight.device.type
-    autocast = str(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else "off"
-    return f"{weight.dtype}, autocast {autocast}"
+    return _named(weight.dtype, torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None)
+
+
+def _named(weights: torch.dtype, autocast: torch.dtype | None) -> str:
+    return f"{weights}, autocast {autocast or 'off'}"
 
 
 def _key(row: Tensor) -> bytes:

@@ -117,3 +117,43 @@ def test_folder_that_cannot_be_made_is_refused(make_model: Any, run: Any, tmp_pa
     stored = make_model("elmo", "none", src_lm_cache=cache).encoder.embed_tokens.representation.stored
     with pytest.raises(UserError, match="cannot be made: Not a directory"):
         announce(stored, run)
+
+
+@pytest.mark.parametrize(("flag", "bytes_a_number"), [("cpu", 4), ("fp16", 2), ("bf16", 2)])
+def test_size_is_that_of_the_runs_precision(
+    make_model: Any, run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str, bytes_a_number: int
+) -> None:
+    stored = make_model("elmo", "none", src_lm_cache=str(tmp_path)).encoder.embed_tokens.representation.stored
+    run.common = {flag: True}
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10 * 5 * 32 * bytes_a_number))
+    announce(stored, run)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10 * 5 * 32 * bytes_a_number - 1))
+    with pytest.raises(UserError, match="needs up to"):
+        announce(stored, run)
+
+
+def test_what_is_stored_of_the_same_lm_in_the_same_precision_is_not_needed_again(
+    make_model: Any, net_input: dict[str, Tensor], run: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = make_model("elmo", "none", src_lm_cache=str(tmp_path)).train()
+    model(**net_input)
+    stored = model.encoder.embed_tokens.representation.stored
+    there = sum(file.stat().st_size for file in tmp_path.glob("*/*.states"))
+    assert stored.present(torch.float32, None) == there > 0
+    assert stored.present(torch.float16, None) == stored.present(torch.float32, torch.bfloat16) == 0
+    stored.fingerprint = "of another LM"
+    assert stored.present(torch.float32, None) == 0
+
+
+def test_texts_that_are_trained_on_together_all_count(
+    make_model: Any, run: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for ending in ("bin", "idx"):
+        shutil.copy(tmp_path / f"train.en-de.en.{ending}", tmp_path / f"train1.en-de.en.{ending}")
+    stored = make_model("elmo", "none", src_lm_cache=str(tmp_path)).encoder.embed_tokens.representation.stored
+    with caplog.at_level(logging.INFO):
+        announce(stored, run)
+        run.task.update({"truncate_source": True, "max_source_positions": 4})
+        announce(stored, run)
+    assert "for 20 tokens of training text" in caplog.text
+    assert "for 18 tokens of training text" in caplog.text, "4 + 3 of each, and 2 leading </s>"
