@@ -14,20 +14,17 @@ def is_whole(path: Path) -> bool:
     return path.is_file() and zipfile.is_zipfile(path)
 
 
-def mend_last(folder: Path) -> Path | None:
-    """Make checkpoint_last.pt whole again, if a killed run left it cut short, from the newest whole checkpoint.
+def make_last(folder: Path) -> Path | None:
+    """Make checkpoint_last.pt from the newest whole checkpoint, if a run was killed before its first copy of one.
 
-    fairseq copies each checkpoint onto checkpoint_last.pt, and a run can be killed in the middle of that copy.
+    One that is there and damaged is left to the training (:mod:`lmfusion.fallback`).
 
     Returns:
         The checkpoint it was made from; None if nothing had to be done or nothing could be.
     """
     last = folder / LAST
-    if is_whole(last) or not folder.is_dir():
-        return None
     others = [path for path in folder.glob("checkpoint_*.pt") if path.name not in (LAST, BEST) and is_whole(path)]
-    if not others:
-        last.unlink(missing_ok=True)
+    if last.exists() or not others:
         return None
     newest = max(others, key=lambda path: path.stat().st_mtime)
     partial = last.with_name(LAST + ".partial")

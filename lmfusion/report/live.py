@@ -46,7 +46,7 @@ def run_step(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: L
         line.keep(f"  {args.label}: finished before ({watcher.summary_text(run.step(args.step)['result'])})")
         return 0
     if isinstance(watcher, TrainingWatcher):
-        checkpoints.mend_last(run.checkpoints)
+        checkpoints.make_last(run.checkpoints)
     log = run.log(args.step)
     start = log.stat().st_size if watcher.continues and log.exists() else 0
     # By line: what a killed run said last is what one wants to read.

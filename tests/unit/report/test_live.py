@@ -160,24 +160,31 @@ def write_checkpoint(path: Path, content: str) -> None:
         archive.writestr("data", content)
 
 
-def test_a_last_checkpoint_that_was_cut_short_comes_from_the_newest_whole_one(tmp_path: Path) -> None:
+def test_a_last_checkpoint_that_is_missing_comes_from_the_newest_whole_one(tmp_path: Path) -> None:
     write_checkpoint(tmp_path / "checkpoint_1_10.pt", "older")
     os.utime(tmp_path / "checkpoint_1_10.pt", (1, 1))
     write_checkpoint(tmp_path / "checkpoint_1_20.pt", "newer")
     write_checkpoint(tmp_path / "checkpoint_best.pt", "best")
     whole = (tmp_path / "checkpoint_1_20.pt").read_bytes()
-    last = tmp_path / "checkpoint_last.pt"
-    last.write_bytes(whole[:-30])
-    assert checkpoints.mend_last(tmp_path) == tmp_path / "checkpoint_1_20.pt"
-    assert last.read_bytes() == whole
-    assert checkpoints.mend_last(tmp_path) is None
+    (tmp_path / "checkpoint_1_30.pt").write_bytes(whole[:-30])
+    assert checkpoints.make_last(tmp_path) == tmp_path / "checkpoint_1_20.pt"
+    assert (tmp_path / "checkpoint_last.pt").read_bytes() == whole
+    assert checkpoints.make_last(tmp_path) is None
+
+
+def test_a_last_checkpoint_that_was_cut_short_is_left_to_the_training(tmp_path: Path) -> None:
+    """Which falls back to any whole one, the best among them, or says that there is none."""
+    write_checkpoint(tmp_path / "checkpoint_1_20.pt", "newer")
+    (tmp_path / "checkpoint_last.pt").write_bytes(b"cut")
+    assert checkpoints.make_last(tmp_path) is None
+    assert (tmp_path / "checkpoint_last.pt").read_bytes() == b"cut"
 
 
 def test_without_a_whole_checkpoint_training_starts_anew(tmp_path: Path) -> None:
-    (tmp_path / "checkpoint_last.pt").write_bytes(b"cut")
-    assert checkpoints.mend_last(tmp_path) is None
+    (tmp_path / "checkpoint_1_20.pt").write_bytes(b"cut")
+    assert checkpoints.make_last(tmp_path) is None
     assert not (tmp_path / "checkpoint_last.pt").exists()
-    assert checkpoints.mend_last(tmp_path / "absent") is None
+    assert checkpoints.make_last(tmp_path / "absent") is None
 
 
 @pytest.mark.parametrize(
