@@ -84,7 +84,8 @@ begin() {
     rm -f "$OUT/begin.log"
     DEVICE_FLAGS=(--cpu) TRAIN_FLAGS=(--cpu)
     if [[ "$GPU" == 1 ]]; then
-        DEVICE_FLAGS=(--fp16) TRAIN_FLAGS=(--fp16)
+        DEVICE_FLAGS=(--fp16 --distributed-world-size 1) # on several GPUs fairseq would multiply the batch by their number
+        TRAIN_FLAGS=("${DEVICE_FLAGS[@]}")
     elif grep -qsE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then
         TRAIN_FLAGS+=(--cpu-bf16) # faster where the CPU has it, slower where it has to pretend
     fi
@@ -125,7 +126,7 @@ bookkeeping() {
     BOOKKEEPING=(--save-dir "$folder/checkpoints" --log-format json --log-interval 10 --seed "$SEED"
         --save-interval-updates "$every" --validate-interval-updates "$every" --keep-interval-updates 1
         --save-interval 1000000 --validate-interval 1000000 --no-epoch-checkpoints --num-workers 0
-        --user-dir "$USER_DIR" "${TRAIN_FLAGS[@]}")
+        --user-dir "$USER_DIR" ${TRAIN_FLAGS[@]+"${TRAIN_FLAGS[@]}"})
 }
 
 # train_lm NAME LANG FLAGS...: one language model. FLAGS choose it:

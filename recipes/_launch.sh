@@ -8,7 +8,7 @@
 set -euo pipefail
 
 # thousands N: 458752 -> 458,752
-thousands() { sed -E ':more; s/([0-9])([0-9]{3})($|,)/\1,\2\3/; t more' <<<"$1"; }
+thousands() { sed -E -e ':more' -e 's/([0-9])([0-9]{3})($|,)/\1,\2\3/' -e 't more' <<<"$1"; }
 
 gpus_here() { python -c 'import torch; print("gpus", torch.cuda.device_count())' | sed -n 's/^gpus //p'; }
 

@@ -39,7 +39,7 @@ shipped() {
 # its own, to be prepared with them.
 bitext_bpe() {
     local text="$DATA_DIR/tok" side
-    DATA_DIR="$DATA_DIR/bpe-of-$BITEXT_LINES"
+    DATA_DIR="$DATA_DIR/bpe-$BPE_SIZE-of-$BITEXT_LINES"
     SPM="$DATA_DIR/learned/spm.model" DICT="$DATA_DIR/learned/dict.txt"
     [[ ! -f "$SPM" ]] || return 0
     local work="$DATA_DIR/learned/$$" # its own, for several seeds may begin at once; all learn the same

@@ -20,6 +20,7 @@ from lmfusion.errors import UserError
 from lmfusion.report.compare import compare_systems
 from lmfusion.report.page.figure import Figure, drawing, finish
 from lmfusion.report.run_folder import RunFolder
+from lmfusion.scoring import text_files
 
 HEADING = "Gain against the language model's perplexity"
 RESULTS = Path("recipes/debian_ende/results/lm_quality")
@@ -41,7 +42,7 @@ class Point:
 
     def hypotheses(self) -> list[str]:
         """The test set's translations."""
-        return (self.run.path / self.run.scores["test"]["hypotheses"]).read_text(encoding="utf-8").splitlines()
+        return text_files.read_lines(self.run.path / self.run.scores["test"]["hypotheses"])
 
 
 def read(out: Path, updates: Sequence[int]) -> list[Point]:

@@ -39,8 +39,8 @@ else
         --lr-scheduler inverse_sqrt --warmup-init-lr 1e-7 --warmup-updates "$LM_WARMUP")
 fi
 
-CLOZE=(--self-target --arch "bi_transformer_lm$BIG" "${LM_SIZE[@]}")
-CAUSAL=(--arch "uni_transformer_lm$BIG" "${LM_SIZE[@]}")
+CLOZE=(--self-target --arch "bi_transformer_lm$BIG" ${LM_SIZE[@]+"${LM_SIZE[@]}"})
+CAUSAL=(--arch "uni_transformer_lm$BIG" ${LM_SIZE[@]+"${LM_SIZE[@]}"})
 
 OUT="$RUNS/lm"
 . recipes/_paper.sh

@@ -72,17 +72,20 @@ def corpus_folder() -> Path:
 
 
 def read_lines(corpus: Path, name: str) -> list[str]:
-    """A file of the corpus, which may be compressed.
+    """A file of the corpus, which may be compressed, as data-prep reads it: every white space in a line is one space.
 
     Raises:
         UserError: there is none.
     """
     plain, packed = corpus / name, corpus / f"{name}.xz"
     if plain.is_file():
-        return plain.read_text(encoding="utf-8").splitlines()
-    if packed.is_file():
-        return lzma.decompress(packed.read_bytes()).decode("utf-8").splitlines()
-    raise UserError(f"{plain}: no such file, nor {packed.name}. Set CORPUS to a corpus folder.")
+        content = plain.read_bytes()
+    elif packed.is_file():
+        content = lzma.decompress(packed.read_bytes())
+    else:
+        raise UserError(f"{plain}: no such file, nor {packed.name}. Set CORPUS to a corpus folder.")
+    lines = content.decode("utf-8").removesuffix("\n").split("\n")  # splitlines() would end lines at U+2028 as well
+    return [" ".join(line.split()) for line in lines]
 
 
 def count_pairs(task: Task, corpus: Path) -> int:
