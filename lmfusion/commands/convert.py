@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
     logging.getLogger("hydra").setLevel(logging.WARNING)  # no news of its own start
     if args.out is None and args.check is None:
         raise UserError("there is nothing to do: give --out FILE to write the converted checkpoint, or --check SAMPLE.")
-    if args.out is not None and Path(args.out).exists() and Path(args.out).samefile(args.checkpoint):
+    if args.out is not None and Path(args.out).resolve() == Path(args.checkpoint).resolve():
         raise UserError(f"--out {args.out} is the file to convert itself: give another name.")
     inputs = Inputs(
         dictionary=args.dict,

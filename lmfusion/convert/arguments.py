@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from lmfusion.errors import UserError
@@ -20,6 +20,7 @@ class Arguments:
         origin: whose flags they are, for messages.
         mend: how the user can give what is missing; ``{flags}`` stands for ``NAME=VALUE``, by ``flag``, for each.
         flag: of ``lmfusion convert``, to give one.
+        asked: the names whose values mattered so far.
     """
 
     values: Mapping[str, Any]
@@ -27,9 +28,11 @@ class Arguments:
     origin: str
     mend: str
     flag: str
+    asked: set[str] = field(default_factory=set, compare=False)
 
     def get(self, name: str, default: Any = None) -> Any:
         """A flag's value, or ``default`` where it was not given."""
+        self.asked.add(name)
         value = self.values.get(name)
         return default if value is None else value
 
@@ -39,6 +42,7 @@ class Arguments:
         Raises:
             UserError: naming all of these flags that are not known, and how to give them.
         """
+        self.asked.update(names)
         unknown = [name for name in names if self.values.get(name) is None]
         if unknown:
             given = " ".join(f"{self.flag} {name}=VALUE" for name in unknown)
@@ -46,6 +50,27 @@ class Arguments:
             raise UserError(
                 f"{self.origin}: {' and '.join(unknown)} {verb} not known and cannot be seen in the weights. "
                 f"{self.mend.format(flags=given)}"
+            )
+
+    def require_unless_complete(self, *names: str) -> None:
+        """Refuse to guess where these are not known to have had their defaults.
+
+        Raises:
+            UserError: as :meth:`require`.
+        """
+        if not self.complete:
+            self.require(*names)
+
+    def check_asked(self, given: Iterable[str]) -> None:
+        """Refuse flags that the user gave for nothing; after everything has been asked for.
+
+        Raises:
+            UserError: naming them.
+        """
+        if useless := sorted(set(given) - self.asked):
+            raise UserError(
+                f"{self.flag} {' and '.join(useless)} would be ignored: {self.origin} has no use for flags of that "
+                f"name. Names are those of the released code."
             )
 
     def switch(self, name: str, default: bool = False) -> bool:

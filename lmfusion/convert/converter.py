@@ -88,13 +88,16 @@ def convert(path: str | Path, inputs: Inputs) -> Converted:
         )
     kind = ARCHITECTURES[arch]
     if kind != SEQ2SEQ:
-        return _language_model(released, args, kind, inputs)
+        converted = _language_model(released, args, kind, inputs)
+        args.check_asked(inputs.args)
+        return converted
     model, values, task = build_seq2seq(
         released.weights,
         args,
         {side: _dictionary(inputs, side) for side in SIDES},
         _lm_files(released, inputs),
     )
+    args.check_asked(inputs.args)
     config = training_config(SEQ2SEQ, values, "translation", task)
     return Converted(model, checkpoint(config, model.state_dict(), released.updates))
 

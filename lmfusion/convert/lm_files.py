@@ -75,6 +75,7 @@ class LMFiles:
         self.by_side = by_side
         self.args = args
         self._used: set[str] = set()
+        self._known: dict[str, Arguments] = {}
 
     def arguments(self, side: str, family: str, weights: Mapping[str, Tensor], inner: str) -> Arguments:
         """What is known of a side's language model.
@@ -94,7 +95,7 @@ class LMFiles:
                 f"--{side}-lm {file.path} is {NAMES[str(file.family)]}, and inside there is {NAMES[family]}."
             )
         self._used.add(file.path if file is not None else "")
-        return Arguments(
+        self._known[side] = Arguments(
             values={**(file.values if file is not None else {}), **self.args.get(side, {})},
             complete=file is not None,
             origin=f"the {SIDES[side]} language model in {self.origin}"
@@ -102,6 +103,7 @@ class LMFiles:
             mend=f"Give the language model's own file by --{side}-lm (or --lm), or say {{flags}}.",
             flag=f"--{side}-lm-arg",
         )
+        return self._known[side]
 
     def _choose(self, side: str, family: str, sizes: Mapping[str, int]) -> LMFile | None:
         right = [file for file in self.either if file.family in (None, family)]
@@ -128,6 +130,8 @@ class LMFiles:
                     raise UserError(
                         f"--{side}-{name} would be ignored: {self.origin} has no {SIDES[side]} language model."
                     )
+            if has_lm:
+                self._known[side].check_asked(self.args.get(side, {}))
         for file in self.either:
             if file.path not in self._used:
                 raise UserError(

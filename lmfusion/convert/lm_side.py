@@ -181,8 +181,12 @@ def lm_side(
         inside["max_target_positions"] = max(limit, inside["max_target_positions"])
     output_dim = config["encoder_embed_dim" if side == "src" else "decoder_embed_dim"]
     if fusion == ELMO:
+        args.require_unless_complete("elmo_softmax")
         reading = Reading(states=state_list(inside, weights, base, output_dim))
     else:
+        if side == "src":
+            ways = ["bilm_add_bos"] + (["bilm_mask_last_state"] if "self" in inside["targets"] else [])
+            args.require_unless_complete(*ways)
         inside.update({ours: args.number(theirs, inside[ours]) for ours, theirs in _DROPOUTS.items()})
         leading_eos = side == "tgt" or args.switch("bilm_add_bos")
         reading = Reading(leading_eos=leading_eos, top=_top(side, inside, args))

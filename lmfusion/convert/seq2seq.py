@@ -33,8 +33,7 @@ def stack_config(args: Arguments, weights: Mapping[str, Tensor]) -> Config:
         UserError: if a flag is needed that is in neither, or there is no counterpart of one.
     """
     refuse_unsupported(args)
-    if not args.complete:
-        args.require(*(name for names in UNSEEN.values() for name in names))
+    args.require_unless_complete(*(name for names in UNSEEN.values() for name in names))
     config: Config = {
         "max_source_positions": args.integer("max_source_positions", 1024),
         "max_target_positions": args.integer("max_target_positions", 1024),
@@ -147,4 +146,6 @@ class Embeddings:
 def _scale(args: Arguments, part: str) -> float | None:
     """Factor on the embeddings; None where it is sqrt(C), as always."""
     name = f"{part}_embed_scale"
+    if name not in args.values:  # None, where it is said, is the default
+        args.require_unless_complete(name)
     return None if args.get(name) is None else args.number(name, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 
 from lmfusion import cli
 from lmfusion.convert import Inputs, convert
+from lmfusion.errors import UserError
 
 
 def test_dictionary_of_another_size_is_named_with_both_sizes(
@@ -227,3 +229,50 @@ def test_file_without_any_flags(make: ModuleType, save: Any, dicts: dict[str, st
     known = convert(save(weights, make.CLOZE), Inputs(dictionary=dicts["src"])).model.state_dict()
     assert list(unsaid) == list(known)
     assert all(torch.equal(unsaid[name], known[name]) for name in known)
+
+
+def test_a_model_without_any_flags_is_not_guessed_at(
+    make: ModuleType, save: Any, dicts: dict[str, str], refused: Any
+) -> None:
+    """SRC-FT: whether the LM read a leading </s> and saw the token itself at the top is nowhere in the weights."""
+    flags = {**make.SEQ2SEQ, "encoder_embed_path": "bilm:/gone/bilm.pt", "bilm_mask_last_state": True}
+    weights = make.seq2seq(flags, {"src": make.CLOZE}, {"src": 24, "tgt": 21})
+    dictionaries = ["--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"]]
+    path = save(weights, {})
+    lm = {"decoder_attention_heads": 2, "double_final_heads": False}
+    said = {name: flags[name] for name in ("arch", "encoder_embed_path", "encoder_attention_heads")}
+    for part in ("encoder", "decoder"):
+        names = ("attention_heads", "normalize_before", "learned_pos", "embed_scale")
+        said.update({f"{part}_{name}": flags[f"{part}_{name}"] for name in names})
+        said[f"no_{part[:3]}_token_positional_embeddings"] = False
+    words = [word for name, value in said.items() for word in ("--arg", f"{name}={value}")]
+    words += [word for name, value in lm.items() for word in ("--src-lm-arg", f"{name}={value}")]
+    assert "bilm_add_bos and bilm_mask_last_state are not known" in refused(path, *dictionaries, *words)
+    said.update({"bilm_add_bos": False, "bilm_mask_last_state": True})
+    inputs = Inputs(dictionaries=dicts, args=said, lm_args={"src": lm})
+    unsaid = convert(path, inputs).checkpoint["cfg"]["model"]["src_lm_config"]
+    del said["encoder_embed_scale"]
+    with pytest.raises(UserError, match="encoder_embed_scale is not known"):
+        convert(path, inputs)
+    known = convert(save(weights, flags), Inputs(dictionaries=dicts, lm_args={"src": lm})).checkpoint["cfg"]["model"]
+    assert json.loads(unsaid)["top"] == json.loads(known["src_lm_config"])["top"] == "narrow"
+
+
+@pytest.mark.parametrize(
+    ("word", "name"),
+    [("--arg", "bilm_mask_last_sate"), ("--arg", "activation_dropout"), ("--src-lm-arg", "no_bias_vk")],
+)
+def test_flags_that_nothing_reads(
+    make: ModuleType, save: Any, dicts: dict[str, str], refused: Any, word: str, name: str
+) -> None:
+    args = {**make.SEQ2SEQ, "encoder_embed_path": "bilm:/gone/bilm.pt"}
+    path = save(make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21}), args)
+    words = ["--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"]]
+    words += ["--src-lm-arg", "decoder_attention_heads=2", "--src-lm-arg", "double_final_heads=False"]
+    assert f"{word} {name} would be ignored" in refused(path, *words, word, f"{name}=False")
+
+
+def test_a_checkpoint_that_is_missing_beside_an_output_that_is_there(refused: Any, tmp_path: Path) -> None:
+    (tmp_path / "out.pt").write_bytes(b"kept")
+    assert "missing.pt does not exist" in refused(str(tmp_path / "missing.pt"), "--out", str(tmp_path / "out.pt"))
+    assert (tmp_path / "out.pt").read_bytes() == b"kept"
