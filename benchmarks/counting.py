@@ -49,7 +49,9 @@ def _formulas() -> dict[Any, Callable[..., int]]:
     aten = torch.ops.aten
     found: dict[Any, Callable[..., int]] = {aten.mv: _product_with_vector, aten.dot: _product_with_vector}
     found.update(dict.fromkeys((aten.addmm_, aten.baddbmm_, aten.addmv, aten.addmv_), _accumulated))
-    found[torch.ops.mkldnn._linear_pointwise] = _linear
+    onednn = getattr(torch.ops.mkldnn, "_linear_pointwise", None)
+    if onednn is not None:  # not every build has it
+        found[onednn] = _linear
     for name in _KERNELS:
         for suffix, formula in (("", _forward), ("_backward", _backward)):
             operator = getattr(torch.ops.aten, f"_scaled_dot_product_{name}{suffix}", None)

@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(arguments)
     try:
         args.run(args)
+        sys.stdout.flush()
     except LMFusionError as error:
         print(f"lmfusion: error: {error}", file=sys.stderr)
         return USER_ERROR

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq import checkpoint_utils, hub_utils
+from fairseq.utils import split_paths
 from torch import Tensor
 
 from lmfusion.errors import UserError
@@ -62,16 +64,18 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
 
 
 def _build(checkpoint: Path, task: dict[str, Any], overrides: dict[str, Any]) -> Translator:
-    data = Path(overrides.pop("data", None) or task["data"])
+    folders = split_paths(str(overrides.pop("data", None) or task["data"]))
     for side in ("source", "target"):
-        dictionary = data / f"dict.{task[f'{side}_lang']}.txt"
+        language = overrides.get(f"{side}_lang") or task[f"{side}_lang"]
+        dictionary = Path(folders[0]) / f"dict.{language}.txt"
         if not dictionary.is_file():
             raise UserError(
                 f"{dictionary} does not exist, and without its dictionaries a model cannot read or write text: give "
                 f'the folder that fairseq-preprocess made, load_model(..., data="…").'
             )
+    data = os.pathsep.join(str(Path(folder).resolve()) for folder in folders)
     models, cfg, task_object = checkpoint_utils.load_model_ensemble_and_task(
-        [str(checkpoint)], arg_overrides={"data": str(data.resolve()), **overrides}
+        [str(checkpoint)], arg_overrides={"data": data, **overrides}
     )
     return Translator(cfg, task_object, models)
 

@@ -88,7 +88,8 @@ def inspect_checkpoint(path: str | Path) -> Inspection:
     config = _model_config(state)
     weights: dict[str, Tensor] = state["model"]
     lms = [lm for side in _SIDES if (lm := _language_model(side, config, weights)) is not None]
-    total = count_parameters(weights)
+    # Two language models share nothing, even where they are equal.
+    total = count_parameters(_outside(weights)) + sum(lm.parameters for lm in lms)
     frozen = sum(lm.parameters - lm.trained for lm in lms)
     return Inspection(
         path=str(path),
@@ -162,9 +163,19 @@ def _stored(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
     return json.loads(stored) if isinstance(stored, str) else dict(stored)
 
 
+def _lm_prefix(side: str) -> str:
+    return f"{_SIDES[side][1]}{_REPRESENTATION}lm."
+
+
+def _outside(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What is in no language model."""
+    prefixes = tuple(map(_lm_prefix, _SIDES))
+    return {name: tensor for name, tensor in weights.items() if not name.startswith(prefixes)}
+
+
 def _language_model(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> LanguageModel | None:
-    name, part = _SIDES[side]
-    prefix = f"{part}{_REPRESENTATION}lm."
+    name, _ = _SIDES[side]
+    prefix = _lm_prefix(side)
     inside = {key: tensor for key, tensor in weights.items() if key.startswith(prefix)}
     if not inside:
         return None

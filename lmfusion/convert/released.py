@@ -26,6 +26,11 @@ class _DroppedMeter:
     """Stands in for a running average of the released code's training, of which nothing is kept."""
 
 
+def _stand_in(name: str) -> type:
+    """By the name the file has it under: PyTorch before 2.6 takes no other name beside a class."""
+    return type(name, (_DroppedMeter,), {"__module__": "fairseq.meters"})
+
+
 @dataclass(frozen=True)
 class Released:
     """What a checkpoint of the released code holds.
@@ -108,7 +113,7 @@ def _only_namespaces(drop_meters: bool) -> Iterator[None]:
     torch.serialization.clear_safe_globals()
     torch.serialization.add_safe_globals([Namespace])
     if drop_meters:
-        torch.serialization.add_safe_globals([(_DroppedMeter, f"fairseq.meters.{name}") for name in _METERS])
+        torch.serialization.add_safe_globals([_stand_in(name) for name in _METERS])
     try:
         yield
     finally:

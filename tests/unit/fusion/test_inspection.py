@@ -63,6 +63,21 @@ def test_tied_embeddings_count_once_after_the_sharing_was_lost(saved: Any, tmp_p
     assert inspect_checkpoint(path).total == total
 
 
+def test_two_language_models_that_are_equal_are_two(saved: Any) -> None:
+    """As in a converted model with the same one on both sides."""
+    _, path = saved("elmo", "elmo")
+    before = inspect_checkpoint(path)
+    state = torch.load(path, weights_only=True)
+    weights = state["model"]
+    lm = "embed_tokens.representation.lm"
+    layers = f"decoder.{lm}.layers.0.ffn.fc1.weight", f"encoder.{lm}.forward_layers.0.ffn.fc1.weight"
+    assert weights[layers[0]].shape == weights[layers[1]].shape
+    weights[layers[0]] = weights[layers[1]].clone()
+    torch.save(state, path)
+    after = inspect_checkpoint(path)
+    assert (after.total, after.trainable, after.frozen) == (before.total, before.trainable, before.frozen)
+
+
 def test_language_models_inside(saved: Any, src_lm: Path) -> None:
     model, path = saved("elmo", "finetune")
     source, target = inspect_checkpoint(path).language_models
