@@ -10,6 +10,7 @@ mean nothing.
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import time
@@ -28,6 +29,18 @@ def command(run: Run, out: Path, threads: int | None) -> list[str]:
     if threads is not None:
         options += ["--threads", str(threads)]
     return [sys.executable, str(Path(__file__).with_name(f"{run.benchmark}.py")), *run.options, *options]
+
+
+def is_done(run: Run, out: Path) -> bool:
+    """Whether its figures are there; those of other options (a rehearsal's) end the command."""
+    path = out / f"{run.name}.json"
+    if not path.exists():
+        return False
+    measured = json.loads(path.read_text(encoding="utf-8"))["command"]
+    options = measured[: measured.index("--threads")] if "--threads" in measured else measured
+    if options != [run.benchmark, *run.options]:
+        sys.exit(f"{path} holds the figures of another run ({' '.join(measured)}): choose another --out, or delete it.")
+    return True
 
 
 def announce(number: int, runs: list[Run], taken: float, planned: float) -> None:
@@ -51,7 +64,7 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(f"--only {' '.join(unknown)}: there are {', '.join(run.name for run in plan)}.")
     args.out.mkdir(parents=True, exist_ok=True)
     wanted = [run for run in plan if not args.only or run.name in args.only]
-    runs = [run for run in wanted if not (args.out / f"{run.name}.json").exists()]
+    runs = [run for run in wanted if not is_done(run, args.out)]
     if len(runs) < len(wanted):
         print(f"{len(wanted) - len(runs)} are in {args.out} already: delete their JSON to repeat them", file=sys.stderr)
     taken, planned, failed = 0.0, 0.0, []

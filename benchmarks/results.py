@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 import lmfusion
+from lmfusion.atomic_files import replacing
 
 WIDTH = 150  # of a table, wherever it is printed to
 
@@ -90,7 +91,9 @@ def report(name: str, args: Any, tables: list[Table], **figures: Any) -> None:
     found = {"command": [name, *_repeatable(args.given)], "machine": where, "settings": settings}
     found.update(tables=tables, figures=figures)
     args.json.parent.mkdir(parents=True, exist_ok=True)
-    args.json.write_text(json.dumps(found, indent=1, default=_plain, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(found, indent=1, default=_plain, ensure_ascii=False) + "\n"
+    with replacing(args.json) as stream:
+        stream.write(text.encode())
 
 
 def _repeatable(arguments: list[str]) -> list[str]:

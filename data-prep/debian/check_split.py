@@ -24,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from debian_corpus.errors import CorpusError
 from debian_corpus.neardup import STRICT, Thresholds, resembled
 
+CHECKSUMS = "SHA256SUMS"
 Finding = tuple[str, str]  # held-out line, training line
 
 
@@ -45,7 +46,16 @@ def read_corpus(folder: Path) -> dict[str, list[str]]:
     for split in ("train", "valid", "test"):
         if not any(split in name.split(".") for name in files):
             raise CorpusError(f"{folder} has no {split} files: not a corpus folder of build.py")
+    for name in _promised(folder):
+        if not any((folder / either).is_file() for either in (name, name.removesuffix(".xz"))):
+            raise CorpusError(f"{folder / name} is missing, which {CHECKSUMS} lists: fetch it again")
     return files
+
+
+def _promised(folder: Path) -> list[str]:
+    """The files that the corpus is said to have."""
+    path = folder / CHECKSUMS
+    return [line.split()[1] for line in path.read_text(encoding="utf-8").splitlines()] if path.is_file() else []
 
 
 def read_more(folder: Path) -> dict[str, list[str]]:
@@ -65,7 +75,11 @@ def _lines(path: Path) -> list[str]:
 
 
 def check(files: dict[str, list[str]], thresholds: Thresholds) -> dict[tuple[str, str], list[Finding]]:
-    """(held-out file, training file) -> the held-out lines that have a near-duplicate there, with the first one."""
+    """(held-out file, training file) -> the held-out lines that have a near-duplicate there, with the first one.
+
+    Raises:
+        CorpusError: a training file's language has no held-out lines to compare with.
+    """
     findings: dict[tuple[str, str], list[Finding]] = {}
     for held_split, train_splits in (("valid", {"train"}), ("test", {"train", "valid"})):
         held = [name for name in files if held_split in name.split(".")]
@@ -73,6 +87,9 @@ def check(files: dict[str, list[str]], thresholds: Thresholds) -> dict[tuple[str
         for train_name in train:
             lang = language(train_name)
             same = [name for name in held if language(name) == lang]
+            absent = [name for name in same if not files[name]] if same else [f"{held_split}.{lang}"]
+            if absent:
+                raise CorpusError(f"{absent[0]} is missing or empty, so {train_name} cannot be compared with it")
             lines = [line for name in same for line in files[name]]
             found = resembled(lines, files[train_name], lang, thresholds, f"{held_split} against {train_name}")
             for held_name in same:
@@ -92,13 +109,13 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--max", type=int, default=0, help="held-out lines per pair of files that may leak (default 0)")
     parser.add_argument("--examples", type=int, default=3, help="leaks to show for each pair of files (default 3)")
     args = parser.parse_args(argv)
+    limits = Thresholds(args.bigrams, args.words, args.containment, STRICT.min_contained, STRICT.max_whole)
     try:
         files = {**read_corpus(args.folder), **(read_more(args.more) if args.more else {})}
+        findings = check(files, limits)
     except (CorpusError, OSError) as error:
         print(f"check_split.py: {error}", file=sys.stderr)
         return 2
-    limits = Thresholds(args.bigrams, args.words, args.containment, STRICT.min_contained, STRICT.max_whole)
-    findings = check(files, limits)
     for (held, train), leaks in findings.items():
         print(f"{held} ({len(files[held])} lines) in {train} ({len(files[train])} lines): {len(leaks)}")
         for line, like in leaks[: args.examples]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 import zipfile
 import zlib
@@ -12,7 +13,9 @@ from typing import IO
 
 import textio
 
-DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError)
+DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError)
+GZIP = b"\x1f\x8b"
+BLOCK = 1 << 20
 
 
 def members(archive: Path, wanted: set[str] | None = None) -> Iterator[tuple[str, IO[bytes]]]:
@@ -29,8 +32,6 @@ def members(archive: Path, wanted: set[str] | None = None) -> Iterator[tuple[str
         if wanted is None or name in wanted:
             found.add(name)
             yield name, stream
-            if found == wanted:
-                return
     missing = sorted((wanted or set()) - found)
     if missing:
         raise textio.DataError(f"{archive}: {missing[0]} is not in it. Is it another release of the corpus?")
@@ -62,11 +63,15 @@ def read_text(stream: IO[bytes], name: str) -> str:
 
 
 def _tar_members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    with tarfile.open(archive, "r|*") as tar:
+    with archive.open("rb") as file:
+        zipped = file.peek(2)[:2] == GZIP
+    with gzip.open(archive) if zipped else archive.open("rb") as file, tarfile.open(fileobj=file, mode="r|*") as tar:
         for info in tar:
             stream = tar.extractfile(info) if info.isfile() else None
             if stream is not None:
                 yield info.name.removeprefix("./"), stream
+        while file.read(BLOCK):  # to the check sum, which tarfile does not look at
+            pass
 
 
 def _zip_members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:

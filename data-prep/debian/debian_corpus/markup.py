@@ -15,8 +15,18 @@ _INLINE = frozenset(
 _LEFT_OUT = frozenset("head script style pre nav noscript svg math object select textarea button screen info".split())
 
 
+_DECLARATION = re.compile(rb"(charset|encoding)\s*=", re.IGNORECASE)
+_DECLARED_WITHIN = 1024  # bytes, as browsers look for it
+
+
 def html_blocks(data: bytes | str) -> list[str]:
-    """The blocks of an HTML page; none of an empty one."""
+    """The blocks of an HTML page; none of an empty one.
+
+    Raises:
+        ValueError: bytes that do not say in which encoding they are, and are not UTF-8.
+    """
+    if isinstance(data, bytes) and not _DECLARATION.search(data[:_DECLARED_WITHIN]):
+        data = data.decode("utf-8")  # lxml would take it for Latin-1
     try:
         return _blocks(html.document_fromstring(data))
     except etree.ParserError:  # lxml's word for a page without any element or text

@@ -70,7 +70,8 @@ def test_what_is_there_is_not_measured_again(
 ) -> None:
     """One of two is there; the other fails once, and the folder's tables are written all the same."""
     everything = module("all")
-    (tmp_path / "limits.json").write_text(result(["limits"]), encoding="utf-8")
+    options = next(run.options for run in module("plan").REHEARSAL if run.name == "limits")
+    (tmp_path / "limits.json").write_text(result(["limits", *options]), encoding="utf-8")
     started = []
 
     class Done:
@@ -89,6 +90,13 @@ def test_what_is_there_is_not_measured_again(
     assert "[1/1] rouge_speed: about" in error
     assert "min left in all" in error
     assert "| SRC-ELMO | 1.53× |" in (tmp_path / "tables.md").read_text(encoding="utf-8")
+
+
+def test_figures_of_a_rehearsal_do_not_pass_for_a_measurement(module: Module, tmp_path: Path) -> None:
+    options = next(run.options for run in module("plan").REHEARSAL if run.name == "limits")
+    (tmp_path / "limits.json").write_text(result(["limits", *options]), encoding="utf-8")
+    with pytest.raises(SystemExit, match=r"limits\.json holds the figures of another run .*choose another --out"):
+        module("all").main(["--out", str(tmp_path), "--only", "limits"])
 
 
 @pytest.mark.slow

@@ -164,6 +164,29 @@ def test_checker_finds_one_leaked_sentence(
     assert check_split.main([str(folder), "--max", "1"]) == 0
 
 
+@pytest.mark.parametrize("name", ["test.de.xz", "synopsis.test.synopsis.xz"])
+@pytest.mark.parametrize("content", [None, b""], ids=["missing", "empty"])
+def test_checker_does_not_pass_over_a_held_out_file(
+    corpus: split.Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, content: bytes | None
+) -> None:
+    folder = written(corpus, tmp_path / "corpus")
+    (folder / name).unlink()
+    if content is not None:
+        (folder / name).write_bytes(lzma.compress(content))
+    assert check_split.main([str(folder)]) == 2
+    assert f"{name if content is None else name.removesuffix('.xz')} is missing" in capsys.readouterr().err
+
+
+def test_checker_does_not_pass_over_a_language_without_held_out_text(
+    corpus: split.Corpus, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, more = written(corpus, tmp_path / "corpus"), tmp_path / "more"
+    more.mkdir()
+    (more / "mono.more.fr").write_text("Une phrase.\n", encoding="utf-8")
+    assert check_split.main([str(folder), "--more", str(more)]) == 2
+    assert "valid.fr is missing or empty, so mono.more.train.fr cannot be compared" in capsys.readouterr().err
+
+
 def test_checker_refuses_what_is_no_corpus(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check_split.main([str(tmp_path / "nowhere")]) == 2
     assert check_split.main([str(tmp_path)]) == 2

@@ -138,9 +138,9 @@ def test_no_held_out_text_is_left_by_the_check_of_the_corpus(
     assert run(packages, out) == 0
     assert "0 of 1 held-out lines have one in the 5 lines left" in capsys.readouterr().out
     corpus = tmp_path / "corpus"
-    for name in ("test", "valid"):  # the stand-in corpus' own held-out sets are the same sentence: one is enough
-        for lang in ("en", "de"):
-            (corpus / f"{name}.{lang}").write_text("Zzyzx qwrt plugh xyzzy.\n" * (name == "valid"), encoding="utf-8")
+    for name, text in {"test": "Frobnitz quux garply waldo.", "valid": "Zzyzx qwrt plugh xyzzy."}.items():
+        for lang in ("en", "de"):  # instead of the stand-in corpus' own, whose held-out sets are the same sentence
+            (corpus / f"{name}.{lang}").write_text(f"{text}\n", encoding="utf-8")
     arguments = [str(corpus), "--more", str(out)]
     assert check_split.main(arguments) == 0
     with (out / "mono.more.de").open("a", encoding="utf-8") as stream:

@@ -87,6 +87,15 @@ def test_blocks_of_html() -> None:
     assert markup.html_blocks("") == []
 
 
+def test_the_encoding_of_html() -> None:
+    """UTF-8 unless the page says otherwise."""
+    text = "<p>Über die Größe</p>"
+    assert markup.html_blocks(text.encode()) == ["Über die Größe"]
+    assert markup.html_blocks(b'<meta charset="iso-8859-1">' + text.encode("iso-8859-1")) == ["Über die Größe"]
+    with pytest.raises(ValueError, match="utf-8"):
+        markup.html_blocks(text.encode("iso-8859-1"))
+
+
 def test_deep_nesting_does_no_harm() -> None:
     assert markup.html_blocks("<div>" * 200 + "text") == ["text"]
     assert markup.html_blocks("<div>" * 100_000 + "text") == []  # deeper than libxml2 reads

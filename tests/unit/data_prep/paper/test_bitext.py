@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -68,6 +69,18 @@ def test_a_bad_bitext_is_one_error_that_names_the_file(
     with pytest.raises(textio.DataError, match=message):
         unpack(here)
     assert not list(here.data.iterdir())
+
+
+def test_an_archive_with_a_flipped_bit_is_refused_by_name(workspace: Callable[..., Workspace], tmp_path: Path) -> None:
+    """By gzip's check sum: the text may well be as long as it was."""
+    here = workspace()
+    text = gzip.decompress(here.downloads.get(here.source("rapid2016")).read_bytes())
+    stored = bytearray(gzip.compress(text, compresslevel=0))
+    stored[stored.index(b"e ")] ^= 1
+    (tmp_path / "flipped.tgz").write_bytes(stored)
+    here = workspace(f"rapid2016={tmp_path / 'flipped.tgz'}")
+    with pytest.raises(textio.DataError, match=r"flipped\.tgz: cannot be unpacked \(CRC check failed"):
+        unpack(here)
 
 
 def test_half_an_archive_is_refused_by_name(workspace: Callable[..., Workspace], tmp_path: Path) -> None:
