@@ -4,7 +4,8 @@
 
 A step is forward, backward and Adam's update on made-up sentences of 20 to 36 tokens. The limit is the ratio of
 floating-point operations that PyTorch counts in the forward and backward passes. "stored" is SRC-ELMO from the second
-epoch on with --src-lm-cache. All rows are in one process; on a GPU that is too small for that choose some by --rows.
+epoch on with --src-lm-cache; its peak memory is of the first, which computes and stores the states. All rows are in one
+process; on a GPU that is too small for that choose some by --rows.
 """
 
 from __future__ import annotations

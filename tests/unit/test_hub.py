@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 from fairseq.hub_utils import GeneratorHubInterface
 
+from lmfusion import hub
 from lmfusion.errors import UserError
 from lmfusion.hub import Translator
 
@@ -40,3 +44,28 @@ def test_a_longer_one_is_cut_as_in_training(translator: Translator) -> None:
 def test_otherwise_it_is_refused_with_both_lengths(translator: Translator) -> None:
     with pytest.raises(UserError, match=r"7 tokens is longer than the 5 the model takes: cut or split it \(aaa bbbb"):
         translator.encode("aaa bbbb ccccc aaa bbbb ccccc")
+
+
+def test_dictionaries_are_those_of_the_folders_and_languages_that_are_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A converted model may not know its languages; fairseq takes the dictionaries of the first of several folders."""
+    given: dict[str, Any] = {}
+
+    def load(paths: list[str], arg_overrides: dict[str, Any]) -> tuple[list[Any], None, None]:
+        given.update(arg_overrides)
+        return [], None, None
+
+    monkeypatch.setattr(hub.checkpoint_utils, "load_model_ensemble_and_task", load)
+    monkeypatch.setattr(hub, "Translator", lambda *_: "translator")
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
+        folder.mkdir()
+    for language in ("en", "de"):
+        (folders[0] / f"dict.{language}.txt").touch()
+    task = {"data": "gone", "source_lang": None, "target_lang": None}
+    overrides = {"data": os.pathsep.join(map(str, folders)), "source_lang": "en", "target_lang": "de"}
+    assert hub._build(tmp_path / "model.pt", task, dict(overrides)) == "translator"  # type: ignore[comparison-overlap]
+    assert given == overrides
+    with pytest.raises(UserError, match=r"first/dict\.tr\.txt does not exist"):
+        hub._build(tmp_path / "model.pt", task, {**overrides, "target_lang": "tr"})
