@@ -57,6 +57,12 @@ def open_binary(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
+def is_gzip(path: Path) -> bool:
+    """Whether a file is compressed by gzip, whatever its name."""
+    with path.open("rb") as stream:
+        return stream.read(2) == b"\x1f\x8b"
+
+
 def read_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file without their line ends; only a line feed ends a line.
 

@@ -14,7 +14,6 @@ from typing import IO
 import textio
 
 DAMAGE = (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError)
-GZIP = b"\x1f\x8b"
 BLOCK = 1 << 20
 
 
@@ -63,9 +62,8 @@ def read_text(stream: IO[bytes], name: str) -> str:
 
 
 def _tar_members(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    with archive.open("rb") as file:
-        zipped = file.peek(2)[:2] == GZIP
-    with gzip.open(archive) if zipped else archive.open("rb") as file, tarfile.open(fileobj=file, mode="r|*") as tar:
+    opener = gzip.open if textio.is_gzip(archive) else Path.open
+    with opener(archive, "rb") as file, tarfile.open(fileobj=file, mode="r|*") as tar:
         for info in tar:
             stream = tar.extractfile(info) if info.isfile() else None
             if stream is not None:

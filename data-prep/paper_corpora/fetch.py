@@ -24,7 +24,6 @@ from paper_corpora.sources import Source
 BLOCK = 1 << 20
 TIMEOUT = 60
 PARTIAL = ".part"
-GZIP = b"\x1f\x8b"
 RANGE_NOT_SATISFIABLE = 416
 PARTIAL_CONTENT = 206
 
@@ -89,7 +88,7 @@ class Downloads:
             )
         if source.size_known and size > source.size:
             raise textio.DataError(f"{source.name}: {path} has {size:,} bytes instead of {source.size:,}; {advice}.")
-        if source.local is None and source.url.endswith(".gz") and not _is_gzip(path):
+        if source.local is None and source.url.endswith(".gz") and not textio.is_gzip(path):
             raise textio.DataError(
                 f"{source.name}: what came from {source.url} is not compressed, so it is not that file, perhaps a page "
                 f"that a server or proxy gave instead; {advice}."
@@ -115,11 +114,6 @@ class Downloads:
         with textio.writing(self.record) as stream:
             json.dump(self.verified, stream, indent=2, sort_keys=True)
             stream.write("\n")
-
-
-def _is_gzip(path: Path) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(len(GZIP)) == GZIP
 
 
 def _stat(path: Path) -> list[int]:

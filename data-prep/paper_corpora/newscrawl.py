@@ -111,7 +111,7 @@ def judged(files: list[Path], label: str) -> Iterator[tuple[str, str]]:
         for path in files:
             done, raw = 0, stack.enter_context(path.open("rb"))
             try:
-                lines = stack.enter_context(gzip.open(raw)) if _is_gzip(raw) else raw
+                lines = stack.enter_context(gzip.open(raw)) if textio.is_gzip(path) else raw  # a mirror may unpack
                 for number, line in enumerate(lines):
                     yield judge(line)
                     if number % LINES_A_LOOK == 0:
@@ -122,12 +122,6 @@ def judged(files: list[Path], label: str) -> Iterator[tuple[str, str]]:
                 raise textio.DataError(
                     f"{path}: cannot be decompressed to its end ({error}). Fetch it again."
                 ) from error
-
-
-def _is_gzip(stream: object) -> bool:
-    """Whether a file is compressed: a mirror may keep it unpacked."""
-    start = stream.peek(2)[:2]  # type: ignore[attr-defined]
-    return bool(start == b"\x1f\x8b")
 
 
 def judge(line: bytes) -> tuple[str, str]:

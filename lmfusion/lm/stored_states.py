@@ -30,6 +30,7 @@ from lmfusion.lm.interface import PretrainedLM
 _RECORD = np.dtype([("key", "S32"), ("start", "<i8"), ("tokens", "<i8"), ("sum", "<u4")])
 _FORMAT = 2  # of parts; other formats lie in other folders
 _TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
+Precision = tuple[torch.dtype, "torch.dtype | None"]  # of weights, and what autocast computes in
 _STATES, _INDEX, _ABOUT = ".states", ".index", "about.json"
 
 
@@ -187,8 +188,7 @@ class StoredStates:
     """
 
     def __init__(self, lm: PretrainedLM, folder: str | Path, fingerprint: str, *, half: bool = False) -> None:
-        self.lm, self.folder, self.half = lm, Path(folder), half
-        self.fingerprint = fingerprint
+        self.lm, self.folder, self.fingerprint, self.half = lm, Path(folder), fingerprint, half
         self._stores: dict[Path, StateStore] = {}
 
     def __call__(self, tokens: Tensor) -> list[Tensor]:
@@ -214,11 +214,12 @@ class StoredStates:
 
     def present(self, weights: torch.dtype, autocast: torch.dtype | None) -> int:
         """Bytes that are stored already for runs whose LM computes in this precision."""
-        return sum(path.stat().st_size for path in self._folder(_named(weights, autocast)).glob(f"*{_STATES}"))
+        return sum(path.stat().st_size for path in self._folder((weights, autocast)).glob(f"*{_STATES}"))
 
-    def _folder(self, precision: str | None = None) -> Path:
+    def _folder(self, precision: Precision | None = None) -> Path:
         """Whatever changes the numbers is in its name."""
-        settings = [_FORMAT, self.fingerprint, self.lm.config, precision or _precision(self.lm)]
+        weights, autocast = precision or _precision(self.lm)
+        settings = [_FORMAT, self.fingerprint, self.lm.config, f"{weights}, autocast {autocast or 'off'}"]
         name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
         return self.folder / (f"{name}-half" if self.half else name)
 
@@ -239,15 +240,11 @@ class StoredStates:
         return self.lm.num_states * self.lm.state_dim * (2 if self.half else dtype.itemsize)
 
 
-def _precision(lm: PretrainedLM) -> str:
+def _precision(lm: PretrainedLM) -> Precision:
     """What the LM computes in just now."""
     weight = next(lm.parameters())
     device = weight.device.type
-    return _named(weight.dtype, torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None)
-
-
-def _named(weights: torch.dtype, autocast: torch.dtype | None) -> str:
-    return f"{weights}, autocast {autocast or 'off'}"
+    return weight.dtype, torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
 
 
 def _key(row: Tensor) -> bytes:
