@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from debian_corpus.errors import CorpusError
 from debian_corpus.neardup import STRICT, Thresholds, resembled
+from debian_corpus.output import CHECKSUMS
 
-CHECKSUMS = "SHA256SUMS"
 Finding = tuple[str, str]  # held-out line, training line
 
 

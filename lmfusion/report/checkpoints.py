@@ -23,8 +23,10 @@ def make_last(folder: Path) -> Path | None:
         The checkpoint it was made from; None if nothing had to be done or nothing could be.
     """
     last = folder / LAST
+    if last.exists():
+        return None
     others = [path for path in folder.glob("checkpoint_*.pt") if path.name not in (LAST, BEST) and is_whole(path)]
-    if last.exists() or not others:
+    if not others:
         return None
     newest = max(others, key=lambda path: path.stat().st_mtime)
     partial = last.with_name(LAST + ".partial")

@@ -18,6 +18,8 @@ from .errors import CorpusError
 from .split import Corpus
 from .text import count_words
 
+CHECKSUMS = "SHA256SUMS"
+
 
 def texts(corpus: Corpus, lang: str) -> dict[str, list[str]]:
     """File name (without .xz) -> lines."""
@@ -66,4 +68,4 @@ def write(folder: Path, files: dict[str, list[str]], provenance: dict[str, Any],
             (folder / f"{name}.xz").write_bytes(lzma.compress(data, preset=9))
     (folder / "counts.json").write_text(json.dumps(counts, indent=2) + "\n", encoding="utf-8")
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(folder.iterdir())]
-    (folder / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
+    (folder / CHECKSUMS).write_text("".join(sums), encoding="utf-8")

@@ -109,9 +109,9 @@ def _check(options: Options, runs: Sequence[Run], comparisons: Sequence[Comparis
     sizes = sorted({size for comparison in comparisons for size in comparison.sizes if size is not None})
     if options.size is not None and options.size not in sizes:
         raise UserError(f"--size {options.size}: no run has this bitext size. There are: {', '.join(map(str, sizes))}.")
-    of_a_run = any(is_reference_of(comparison, options.reference) for comparison in comparisons if options.reference)
-    if options.reference and comparisons and not of_a_run:
-        raise UserError(f"--reference {options.reference}: none of the runs was scored against this text.")
+    reference = options.reference
+    if reference and comparisons and not any(is_reference_of(each, reference) for each in comparisons):
+        raise UserError(f"--reference {reference}: none of the runs was scored against this text.")
 
 
 def _scores_section(comparison: Comparison, tables: list[Table], options: Options, notices: Notices) -> Section:
