@@ -62,6 +62,11 @@ class Layout:
         trained = run.step("train").get("state") == FINISHED or not job.updates
         return trained and (bool(run.scores.get("test")) if job.kind == FINAL else True)
 
+    def spent(self, job: Job, setting: Setting) -> float:
+        """Seconds spent on a training that was stopped before its end; 0 where there is none, or it has ended."""
+        step = {} if job.kind == LM else self.run(job, setting).step("train")
+        return 0.0 if step.get("state") == FINISHED else float(step.get("seconds", 0.0))
+
     def command(self, job: Job) -> list[str]:
         """What makes it, seen from the repository's root."""
         if job.kind == LM:

@@ -30,6 +30,8 @@ class Start:
     """Whether it left what it is for."""
     result: Callable[[], str]
     """What came of it, in a few words."""
+    spent: float = 0.0
+    """Seconds that earlier attempts have spent on what it goes on with."""
 
 
 @dataclass
@@ -37,6 +39,7 @@ class _Running:
     start: Start
     process: subprocess.Popen[bytes]
     since: float
+    """When it would have begun had it never been stopped, by the monotonic clock."""
 
 
 @dataclass
@@ -98,7 +101,7 @@ class Runner:
                 stderr=subprocess.STDOUT,
                 preexec_fn=die_with_parent(),  # and in the same process group, to be stopped and continued with it
             )
-        return _Running(start, process, time.monotonic())
+        return _Running(start, process, time.monotonic() - start.spent)
 
     def _collect(self) -> None:
         for job, running in list(self._running.items()):

@@ -53,6 +53,7 @@ class Session:
             self.layout.log(job, setting),
             lambda: self.layout.is_done(job, setting),
             lambda: self._words(job, setting),
+            self.layout.spent(job, setting),
         )
 
     def _words(self, job: Job, setting: Setting | None) -> str:

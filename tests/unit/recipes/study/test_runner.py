@@ -9,11 +9,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from study.budget import PRESETS
 from study.estimate import Clock, in_words
+from study.layout import Layout, Setting
 from study.plan import FINAL, LM, Job
 from study.runner import Runner, Start
+from study.task import TASKS
 
 from lmfusion.report.live_line import LiveLine
+
+
+class Terminal(io.StringIO):
+    """Progress is shown at once."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 class Scripts:
@@ -21,6 +31,7 @@ class Scripts:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.spent = 0.0
         self.shown = io.StringIO()
         self.commands: dict[str, str] = {}
 
@@ -28,10 +39,11 @@ class Scripts:
         result = self.folder / job.row
         body = self.commands.get(job.row, f"touch {result}")
         command = ["bash", "-c", f"echo {job.row} >>{self.folder}/calls; {body}"]
-        return Start(command, {"ROW": job.row}, self.folder / f"{job.row}.log", result.exists, lambda: "fine")
+        log = self.folder / f"{job.row}.log"
+        return Start(command, {"ROW": job.row}, log, result.exists, lambda: "fine", self.spent)
 
     def runner(self, jobs: Sequence[Job], at_a_time: int = 1) -> Runner:
-        clock = Clock(dict.fromkeys(jobs, 10.0), at_a_time)
+        clock = Clock(dict.fromkeys(jobs, 10_000.0), at_a_time)
         return Runner(jobs, self.start, at_a_time, clock, LiveLine(self.shown))
 
     def calls(self) -> list[str]:
@@ -129,3 +141,25 @@ def test_the_time_left_follows_the_pace_of_what_has_finished() -> None:
     assert [in_words(seconds) for seconds in (0, 89, 91, 5399, 9000)] == [
         *("about 1 s", "about 89 s", "about 2 min", "about 90 min", "about 2.5 h"),
     ]
+
+
+def test_what_was_spent_before_an_interruption_counts(scripts: Scripts) -> None:
+    scripts.spent, scripts.shown = 7_000.0, Terminal()
+    scripts.commands["first"] = f"sleep 0.5; touch {scripts.folder}/first"
+    runner = scripts.runner([job("first")])
+    runner.run()
+    assert "0/1 done, about 50 min left" in scripts.shown.getvalue(), "10,000 seconds in all, less 7,000"
+    assert runner.clock.pace == pytest.approx(0.7, abs=0.01)
+
+
+def test_seconds_of_a_stopped_training_are_read_from_its_run_folder(tmp_path: Path) -> None:
+    layout, setting = Layout(tmp_path, TASKS["debian_ende"], PRESETS["cpu"]), Setting(0.2, 0.0)
+    assert layout.spent(job("baseline"), setting) == 0
+    assert layout.spent(Job(LM, "cloze"), setting) == 0
+    run = layout.run(job("baseline"), setting)
+    run.lock()
+    run.begin("train", ["fairseq-train"])
+    run.add_seconds("train", 90)
+    assert layout.spent(job("baseline"), setting) == 90
+    run.finish("train", {})
+    assert layout.spent(job("baseline"), setting) == 0, "what is left is its scoring"
