@@ -16,6 +16,7 @@ import lmfusion  # noqa: F401  it makes fairseq work here, so it is imported fir
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqLanguageModel
+from fairseq.models.transformer import TransformerModel
 from fairseq.models.transformer_lm import TransformerLanguageModel, TransformerLanguageModelConfig
 
 from lmfusion.fusion.config import NONE, FusionConfig
@@ -105,6 +106,23 @@ def fairseq_language_model(sizes: Sizes, blocks: int) -> TransformerLanguageMode
     return TransformerLanguageModel.build_model(cfg, task_of(sizes))
 
 
+def _namespace(sizes: Sizes, **flags: Any) -> Namespace:
+    """Flags of ``transformer_lmfusion``: these sizes, no dropout, and further ones."""
+    values = _defaults(FusionConfig)
+    shape = {"embed_dim": sizes.channels, "ffn_embed_dim": sizes.ffn, "layers": sizes.layers}
+    shape["attention_heads"] = sizes.heads
+    for side in ("encoder", "decoder"):
+        values.update({f"{side}_{name}": size for name, size in shape.items()})
+    values.update(decoder_input_dim=sizes.channels, decoder_output_dim=sizes.channels, dropout=0.0)
+    values.update(max_source_positions=sizes.max_positions, max_target_positions=sizes.max_positions, **flags)
+    return Namespace(**values)
+
+
+def fairseq_transformer(sizes: Sizes, **flags: Any) -> TransformerModel:
+    """fairseq's own transformer of the shape of :func:`seq2seq`'s."""
+    return TransformerModel.build_model(_namespace(sizes, **flags), task_of(sizes))
+
+
 def seq2seq(sizes: Sizes, src: str = NONE, tgt: str = NONE, **flags: Any) -> TransformerLMFusion:
     """A model of one cell of the paper's table, built as from a checkpoint: by a description of the LMs in it.
 
@@ -113,19 +131,13 @@ def seq2seq(sizes: Sizes, src: str = NONE, tgt: str = NONE, **flags: Any) -> Tra
         src, tgt: what is done with a language model on each side.
         flags: further ones of ``transformer_lmfusion``.
     """
-    values = _defaults(FusionConfig)
-    shape = {"embed_dim": sizes.channels, "ffn_embed_dim": sizes.ffn, "layers": sizes.layers}
-    shape["attention_heads"] = sizes.heads
-    for side in ("encoder", "decoder"):
-        values.update({f"{side}_{name}": size for name, size in shape.items()})
-    values.update(decoder_input_dim=sizes.channels, decoder_output_dim=sizes.channels, dropout=0.0)
-    values.update(max_source_positions=sizes.max_positions, max_target_positions=sizes.max_positions, **flags)
+    cfg = _namespace(sizes, **flags)
     for side, fusion in ((SOURCE, src), (TARGET, tgt)):
         if fusion != NONE:
             with torch.device("meta"):
                 description = {"lm": describe(language_model(side, sizes).decoder), "fingerprint": "random weights"}
-            values.update({f"{side}_lm": "made up", f"{side}_fusion": fusion})
-            values[f"{side}_lm_config"] = json.dumps(description)
-    model = TransformerLMFusion.build_model(Namespace(**values), task_of(sizes))
+            vars(cfg).update({f"{side}_lm": "made up", f"{side}_fusion": fusion})
+            vars(cfg)[f"{side}_lm_config"] = json.dumps(description)
+    model = TransformerLMFusion.build_model(cfg, task_of(sizes))
     model.load_state_dict(model.state_dict())  # a model from a description is of no use before it got its weights
     return model

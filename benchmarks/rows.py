@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
-from models import Sizes, seq2seq
+from models import Sizes, fairseq_transformer, seq2seq
 
 from lmfusion.fusion.config import ELMO, FINETUNE, NONE
-from lmfusion.fusion.model import TransformerLMFusion
+
+# isort: split
+
+from fairseq.models.transformer import TransformerModelBase
 
 
 @dataclass(frozen=True)
@@ -23,10 +26,20 @@ class Row:
     tgt: str = NONE
     flags: dict[str, Any] = field(default_factory=dict)
 
-    def build(self, sizes: Sizes, **flags: Any) -> TransformerLMFusion:
+    def build(self, sizes: Sizes, **flags: Any) -> TransformerModelBase:
         """A model of it with random weights, always the same."""
         torch.manual_seed(1)
         return seq2seq(sizes, self.src, self.tgt, **{**self.flags, **flags})
+
+
+@dataclass(frozen=True)
+class FairseqRow(Row):
+    """The baseline as fairseq has it."""
+
+    def build(self, sizes: Sizes, **flags: Any) -> TransformerModelBase:
+        """As the others."""
+        torch.manual_seed(1)
+        return fairseq_transformer(sizes, **flags)
 
 
 SHDEMB = {"share_decoder_input_output_embed": True}

@@ -4,8 +4,9 @@
 
 A step is forward, backward and Adam's update on made-up sentences of 20 to 36 tokens. The limit is the ratio of
 floating-point operations that PyTorch counts in the forward and backward passes. "stored" is SRC-ELMO from the second
-epoch on with --src-lm-cache; its peak memory is of the first, which computes and stores the states. All rows are in one
-process; on a GPU that is too small for that choose some by --rows.
+epoch on with --src-lm-cache; its peak memory is of the first, which computes and stores the states. "fairseq
+transformer" is fairseq's own model of the baseline's shape; it knows no chunked criterion. All rows are in one process;
+on a GPU that is too small for that choose some by --rows.
 """
 
 from __future__ import annotations
@@ -17,23 +18,29 @@ from typing import Any
 import memory
 from options import flags, parse
 from results import Table, report
-from rows import BASELINE, ROWS, Row, check_names
+from rows import BASELINE, ROWS, FairseqRow, Row, check_names
 from steps import LONGEST, Training, pairs
 from timing import Spread, alternate
 
 from lmfusion.fusion.config import ELMO
 
 BATCHES = 3
-CRITERION = "label_smoothed_cross_entropy"
+CRITERION, CHUNKED = "label_smoothed_cross_entropy", "chunked_"
 STORED = Row("SRC-ELMO, stored", src=ELMO)
-EVERY = (*ROWS, STORED)
+FAIRSEQ = FairseqRow("fairseq transformer")
+EVERY = (*ROWS, STORED, FAIRSEQ)
 DROPOUT = 0.1
 COLUMNS = ["", "target tokens/s", "time / baseline", "arithmetic limit", "time / limit", "peak memory"]
 
 
+def known(criterion: str) -> list[Row]:
+    """The rows that it can train."""
+    return [row for row in EVERY if row is not FAIRSEQ or not criterion.startswith(CHUNKED)]
+
+
 def chosen(args: argparse.Namespace) -> list[Row]:
     """The rows asked for, the baseline first."""
-    return [row for row in EVERY if not args.rows or row.name in {BASELINE, *args.rows}]
+    return [row for row in known(args.criterion) if not args.rows or row.name in {BASELINE, *args.rows}]
 
 
 def start(row: Row, args: argparse.Namespace, cache: str) -> Training:
@@ -62,11 +69,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser = flags(__doc__, rounds=5)
     parser.add_argument("--tokens", type=int, default=1500, help="padded target tokens of a batch (1500)")
     parser.add_argument("--rows", nargs="+", metavar="NAME", help="only these, beside the baseline")
-    text = f"that all rows are trained by, such as chunked_{CRITERION} ({CRITERION})"
+    text = f"that all rows are trained by, such as {CHUNKED}{CRITERION} ({CRITERION})"
     parser.add_argument("--criterion", default=CRITERION, help=text)
     memory.add_flags(parser)
     args = parse(parser, arguments)
-    check_names(parser, args.rows, [row.name for row in EVERY])
+    check_names(parser, args.rows, [row.name for row in known(args.criterion)])
     rows = chosen(args)
     with tempfile.TemporaryDirectory() as cache:
         if args.peak_memory_of:
@@ -79,7 +86,7 @@ def main(arguments: list[str] | None = None) -> None:
         operations = {name: training.operations() for name, training in running.items()}
         time = alternate({name: training.epoch for name, training in running.items()}, args.rounds)
     tokens = running[BASELINE].tokens
-    chunked = ", logits in chunks" if args.criterion.startswith("chunked_") else ""
+    chunked = ", logits in chunks" if args.criterion.startswith(CHUNKED) else ""
     title = f"Training, {args.models}, {args.precision}, batches of {args.tokens} tokens{chunked}"
     table = ratio_table(title, tokens, time, operations, peaks)
     report("training", args, [table], tokens=tokens, seconds=time, operations=operations, peak_bytes=peaks)

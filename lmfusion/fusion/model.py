@@ -22,6 +22,7 @@ from torch import nn
 from lmfusion.dropout import use_fast_dropout
 from lmfusion.errors import UserError
 from lmfusion.fallback import starts_from, whole_checkpoint
+from lmfusion.fusion.attention import use_fast_attention
 from lmfusion.fusion.build import build_representation, reading_of
 from lmfusion.fusion.cache_plan import announce
 from lmfusion.fusion.combinations import check_combination, check_shared
@@ -77,6 +78,7 @@ class TransformerLMFusion(TransformerModelBase):
         assert isinstance(model, TransformerLMFusion)
         use_fast_dropout(model)
         use_fast_products(model)
+        use_fast_attention(model)
         model.needs_weights = described
         if not described:
             _check_same_lms(cfg, nested)

@@ -37,9 +37,20 @@ def attention(
     Returns:
         B x H x T x D.
     """
-    scale = query.size(-1) ** -0.5 if scale is None else scale
-    # A sum with a mask costs nothing inside the product of queries and keys.
     mask = torch.zeros(hidden.shape, dtype=query.dtype).masked_fill_(hidden, float("-inf"))
+    return masked_attention(query, key, value, mask, dropout=dropout, scale=scale)
+
+
+def masked_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor, *, dropout: float = 0.0, scale: float | None = None
+) -> Tensor:
+    """``dropout(softmax(scale * Q Kᵀ + mask)) V``, arguments as of :func:`attention`.
+
+    Args:
+        mask: in the type of the query, of any shape that expands to B x H x T x S. The sum costs nothing: it is taken
+            inside the product of queries and keys.
+    """
+    scale = query.size(-1) ** -0.5 if scale is None else scale
     result: Tensor = _Attention.apply(query, key, value, mask, dropout, scale)
     return result
 

@@ -141,7 +141,8 @@ def find(rows: list[Listed], folder: Path, any_version: bool) -> list[Deb]:
         if deb.version == row.version and deb.sha256 != row.sha256:
             problems.append(f"{row.package}: changed or truncated: not the SHA-256 of {row.version} in the table")
         elif deb.version != row.version and not any_version:
-            problems.append(f"{row.package}: is version {deb.version}, not {row.version}; --any-version takes it")
+            wrong = f"is version {deb.version}, not {row.version}"
+            problems.append(f"{row.package}: {wrong}; if older, run apt-get update; --any-version takes it")
         found.append(deb)
     if problems:
         raise CorpusError("packages refused:\n  " + "\n  ".join(problems))

@@ -25,9 +25,9 @@ def cells(table: dict[str, Any], column: str) -> dict[str, str]:
 def test_training_tells_ratio_and_limit_of_every_row(measure: Measure, capsys: pytest.CaptureFixture[str]) -> None:
     found = measure("training", "--tokens 72 --no-memory")
     table = found["tables"][0]
-    assert list(cells(table, "time / baseline")) == [*ROWS, "SRC-ELMO, stored"]
+    assert list(cells(table, "time / baseline")) == [*ROWS, "SRC-ELMO, stored", "fairseq transformer"]
     limits = {name: float(text.rstrip("×")) for name, text in cells(table, "arithmetic limit").items()}
-    assert limits["baseline"] == limits["SHARED"] == 1.0
+    assert limits["baseline"] == limits["SHARED"] == limits["fairseq transformer"] == 1.0
     assert 1.0 < limits["SRC-ELMO, stored"] < limits["SRC-ELMO"] < limits["SRC-FT"], "only the projection is left"
     assert 1.0 < limits["TGT-ELMO"] < limits["TGT-FT"]
     assert cells(table, "time / baseline")["baseline"] == "1.00× (1.00–1.00)"
@@ -52,6 +52,17 @@ def test_a_row_that_does_not_exist_is_refused(module: Callable[[str], Any], caps
         with pytest.raises(SystemExit):
             module(name).main(["--rows", "SRC-EMLO"])
         assert "--rows 'SRC-EMLO': there are 'baseline', 'SHARED', 'SRC-ELMO'" in capsys.readouterr().err
+
+
+def test_fairseqs_transformer_is_no_row_of_the_criterions_it_does_not_know(
+    measure: Measure, module: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    chunked = "--criterion chunked_label_smoothed_cross_entropy"
+    rows = cells(measure("training", f"--tokens 72 --no-memory {chunked}")["tables"][0], "time / baseline")
+    assert list(rows) == [*ROWS, "SRC-ELMO, stored"]
+    with pytest.raises(SystemExit):
+        module("training").main([*chunked.split(), "--rows", "fairseq transformer"])
+    assert "--rows 'fairseq transformer': there are 'baseline'" in capsys.readouterr().err
 
 
 def test_reading_again_gives_the_same_states(module: Callable[[str], Any]) -> None:

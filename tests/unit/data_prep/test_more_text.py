@@ -175,7 +175,7 @@ BAD_PACKAGES: dict[str, tuple[Callable[[Path], None], str]] = {
     "cut before its control file": (lambda path: path.write_bytes(path.read_bytes()[:100]), "it ends in the middle"),
     "missing": (Path.unlink, "some-book: no some-book_*.deb in"),
     "another source": (rename, "some-book_1.0_all.deb holds the package some-book of source coreutils"),
-    "another version": (replace, "some-book: is version 2.0, not 1.0; --any-version takes it"),
+    "another version": (replace, "some-book: is version 2.0, not 1.0; if older, run apt-get update; --any-version"),
 }
 
 

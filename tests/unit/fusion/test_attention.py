@@ -1,0 +1,128 @@
+"""fairseq's attention in training steps on a CPU: fairseq's figures by other kernels, and fairseq's own elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from fairseq.models.transformer import TransformerModel
+from fairseq.modules import MultiheadAttention
+from torch import Tensor, nn
+
+from lmfusion.fusion.attention import FastAttention, use_fast_attention
+from lmfusion.fusion.model import TransformerLMFusion
+from lmfusion.lm import cpu_attention
+
+BATCH, HEADS, CHANNELS = 3, 2, 8
+PADDING = torch.tensor([[1, 1, 0, 0, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 0]], dtype=torch.bool)  # of the source, left
+LATER = torch.full((4, 4), float("-inf")).triu(1)
+CASES: dict[str, dict[str, Any]] = {
+    "encoder": {"times": (5, 5), "key_padding_mask": PADDING},
+    "encoder, no padding": {"times": (5, 5)},
+    "decoder": {"times": (4, 4), "attn_mask": LATER},
+    "decoder, padding": {"times": (4, 4), "attn_mask": LATER, "key_padding_mask": PADDING[:, :4].flip(1)},
+    "decoder on encoder": {"times": (4, 5), "key_padding_mask": PADDING, "static_kv": True},
+}
+
+
+def pair(dropout: float = 0.0, dtype: torch.dtype = torch.float64) -> tuple[MultiheadAttention, MultiheadAttention]:
+    """fairseq's module and ours, of the same parameters, in training."""
+    modules = []
+    for _ in range(2):
+        torch.manual_seed(1)
+        modules.append(MultiheadAttention(CHANNELS, HEADS, dropout=dropout).to(dtype).train())
+    use_fast_attention(modules[1])
+    assert type(modules[1]) is FastAttention
+    return modules[0], modules[1]
+
+
+def inputs(times: tuple[int, int], dtype: torch.dtype = torch.float64) -> list[Tensor]:
+    """T x B x C of queries, and of what is attended to."""
+    torch.manual_seed(2)
+    query = torch.randn(times[0], BATCH, CHANNELS, dtype=dtype, requires_grad=True)
+    same = times[0] == times[1]
+    return [query, query if same else torch.randn(times[1], BATCH, CHANNELS, dtype=dtype, requires_grad=True)]
+
+
+def with_gradients(module: nn.Module, times: tuple[int, int], **settings: Any) -> list[Tensor]:
+    """The result, and its gradients by the inputs and all parameters."""
+    query, key = inputs(times)
+    result, weights = module(query, key, key, need_weights=False, **settings)
+    assert weights is None
+    leaves = {id(leaf): leaf for leaf in (query, key, *module.parameters())}
+    return [result.detach(), *torch.autograd.grad(result.sin().sum(), list(leaves.values()))]
+
+
+@pytest.mark.parametrize("written_out", [True, False])
+@pytest.mark.parametrize("case", CASES)
+def test_it_gives_fairseqs_states_and_gradients(
+    case: str, written_out: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu_attention, "is_faster", lambda query, dropout: written_out)
+    theirs, ours = (with_gradients(module, **CASES[case]) for module in pair())
+    exactness = 1e-6 if "static_kv" in CASES[case] else 1e-12  # there fairseq's softmax is float32
+    assert len(ours) == len(theirs) > 8
+    for one, other in zip(ours, theirs):
+        assert (one - other).abs().max() < exactness
+
+
+def test_weights_are_dropped_and_the_mean_stays() -> None:
+    _, ours = pair(dropout=0.3)
+    query, key = (tensor.detach() for tensor in inputs((4, 5)))
+    draws = torch.stack([ours(query, key, key, PADDING, need_weights=False)[0].detach() for _ in range(2000)])
+    without = ours.eval()(query, key, key, PADDING, need_weights=False)[0].detach()
+    deviation = draws.std(0)
+    assert deviation.min() > 0
+    assert ((draws.mean(0) - without).abs() < 5 * deviation / 2000**0.5).all()
+
+
+def test_in_bfloat16_it_is_as_exact_as_fairseqs() -> None:
+    exact = with_gradients(pair()[0], (5, 5), key_padding_mask=PADDING)[0]
+    errors = []
+    for module in pair(dtype=torch.float32):
+        query, key = (tensor.detach().float() for tensor in inputs((5, 5)))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            result = module(query, key, key, PADDING, need_weights=False)[0]
+        assert result.dtype == torch.bfloat16
+        errors.append((result - exact).square().mean().sqrt())
+    assert errors[1] < 1.5 * errors[0]
+
+
+@pytest.mark.parametrize("asked", [{"need_weights": True}, {"need_head_weights": True}])
+def test_attention_weights_are_fairseqs(asked: dict[str, bool]) -> None:
+    query, key = inputs((4, 5))
+    (theirs, their_weights), (ours, our_weights) = (module(query, key, key, PADDING, **asked) for module in pair())
+    assert torch.equal(ours, theirs)
+    assert our_weights is not None
+    assert torch.equal(our_weights, their_weights)
+
+
+def test_decoding_is_fairseqs_word_by_word() -> None:
+    query, _ = inputs((4, 4))
+    found = []
+    for module in pair():
+        state: dict[str, Any] = {}
+        given = {"incremental_state": state, "need_weights": False}
+        found.append(torch.cat([module.eval()(word, word, word, **given)[0] for word in query.split(1)]))
+    assert torch.equal(*found)
+
+
+def test_other_devices_keep_fairseqs() -> None:
+    assert not pair()[1]._trains_on_cpu(torch.empty(1, 1, CHANNELS, device="meta"))
+
+
+def test_a_models_training_step_is_that_of_fairseqs_transformer(make_cfg: Any, task: Any, net_input: Any) -> None:
+    found = []
+    for family in (TransformerLMFusion, TransformerModel):
+        torch.manual_seed(1)
+        model = family.build_model(make_cfg(), task).double().train()
+        model(**net_input)[0].sin().sum().backward()
+        found.append({name: parameter.grad for name, parameter in model.named_parameters()})
+    ours, theirs = found
+    assert ours.keys() == theirs.keys()
+    for name, gradient in ours.items():
+        assert (gradient - theirs[name]).abs().max() < 1e-6, name  # attention to the encoder is float32 in fairseq
+    kinds = {type(module) for module in TransformerLMFusion.build_model(make_cfg(), task).modules()}
+    assert FastAttention in kinds
+    assert MultiheadAttention not in kinds
