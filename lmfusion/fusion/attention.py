@@ -33,7 +33,7 @@ class FastAttention(MultiheadAttention):
         need_head_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """As fairseq's: T x B x C, and the attention weights where they are asked for."""
-        is_plain = not (need_weights or need_head_weights or before_softmax or incremental_state)
+        is_plain = incremental_state is None and not (need_weights or need_head_weights or before_softmax)
         if key is None or value is None or not is_plain or not self._trains_on_cpu(query):
             more = (incremental_state, need_weights, static_kv, attn_mask, before_softmax, need_head_weights)
             result: tuple[Tensor, Tensor | None] = super().forward(query, key, value, key_padding_mask, *more)
