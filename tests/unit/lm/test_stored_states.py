@@ -165,7 +165,7 @@ def test_full_disk_is_said_plainly_and_what_is_stored_stays(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("lmfusion.lm.stored_states._write_all", full)
+        patch.setattr("lmfusion.lm.state_store._write_all", full)
         with pytest.raises(UserError, match=r"no space left .* train without --src-lm-cache"):
             stored(batch(ROWS[1:]))
     counted = Counted(lm)
