@@ -5,8 +5,8 @@
 A step is forward, backward and Adam's update on made-up sentences of 20 to 36 tokens. The limit is the ratio of
 floating-point operations that PyTorch counts in the forward and backward passes. "stored" is SRC-ELMO from the second
 epoch on with --src-lm-cache; its peak memory is of the first, which computes and stores the states. "fairseq
-transformer" is fairseq's own model of the baseline's shape; it knows no chunked criterion. All rows are in one process;
-on a GPU that is too small for that choose some by --rows.
+transformer" is fairseq's own model of the baseline's shape; it knows no chunked criterion. "baseline, fp32" stands
+beside rows in another precision. All rows are in one process; on a GPU that is too small for that choose some by --rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 from typing import Any
 
 import memory
-from options import flags, parse
+from options import FP32, flags, parse
 from results import Table, report
 from rows import BASELINE, ROWS, FairseqRow, Row, check_names
 from steps import LONGEST, Training, pairs
@@ -28,23 +28,27 @@ BATCHES = 3
 CRITERION, CHUNKED = "label_smoothed_cross_entropy", "chunked_"
 STORED = Row("SRC-ELMO, stored", src=ELMO)
 FAIRSEQ = FairseqRow("fairseq transformer")
-EVERY = (*ROWS, STORED, FAIRSEQ)
+IN_FP32 = Row(f"{BASELINE}, fp32")
 DROPOUT = 0.1
 COLUMNS = ["", "target tokens/s", "time / baseline", "arithmetic limit", "time / limit", "peak memory"]
 
 
-def known(criterion: str) -> list[Row]:
-    """The rows that it can train."""
-    return [row for row in EVERY if row is not FAIRSEQ or not criterion.startswith(CHUNKED)]
+def known(args: argparse.Namespace) -> list[Row]:
+    """The rows that there are with these flags."""
+    rows = [*ROWS, STORED]
+    rows += [] if args.criterion.startswith(CHUNKED) else [FAIRSEQ]
+    return rows + ([] if args.precision == FP32 else [IN_FP32])
 
 
 def chosen(args: argparse.Namespace) -> list[Row]:
     """The rows asked for, the baseline first."""
-    return [row for row in known(args.criterion) if not args.rows or row.name in {BASELINE, *args.rows}]
+    return [row for row in known(args) if not args.rows or row.name in {BASELINE, *args.rows}]
 
 
 def start(row: Row, args: argparse.Namespace, cache: str) -> Training:
     """A row in training."""
+    if row is IN_FP32:
+        args = argparse.Namespace(**{**vars(args), "precision": FP32})
     flags: dict[str, Any] = {"dropout": DROPOUT}
     if row is STORED:
         flags["src_lm_cache"] = cache
@@ -73,7 +77,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--criterion", default=CRITERION, help=text)
     memory.add_flags(parser)
     args = parse(parser, arguments)
-    check_names(parser, args.rows, [row.name for row in known(args.criterion)])
+    check_names(parser, args.rows, [row.name for row in known(args)])
     rows = chosen(args)
     with tempfile.TemporaryDirectory() as cache:
         if args.peak_memory_of:

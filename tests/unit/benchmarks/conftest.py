@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shlex
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,7 +41,7 @@ def measure(module: Callable[[str], Any], tmp_path: Path) -> Callable[..., dict[
 
     def run(name: str, options: str, *, tiny: bool = True) -> dict[str, Any]:
         path = tmp_path / f"{name}.json"
-        module(name).main([*(TINY if tiny else []), *options.split(), "--json", str(path)])
+        module(name).main([*(TINY if tiny else []), *shlex.split(options), "--json", str(path)])
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         return found
 

@@ -54,6 +54,11 @@ def test_a_row_that_does_not_exist_is_refused(module: Callable[[str], Any], caps
         assert "--rows 'SRC-EMLO': there are 'baseline', 'SHARED', 'SRC-ELMO'" in capsys.readouterr().err
 
 
+def test_in_bfloat16_the_baseline_stands_beside_in_float32(measure: Measure) -> None:
+    found = measure("training", "--tokens 72 --no-memory --precision autocast --rows SRC-FT 'baseline, fp32'")
+    assert list(cells(found["tables"][0], "time / baseline")) == ["baseline", "SRC-FT", "baseline, fp32"]
+
+
 def test_fairseqs_transformer_is_no_row_of_the_criterions_it_does_not_know(
     measure: Measure, module: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
