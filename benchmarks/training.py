@@ -6,7 +6,7 @@ A step is forward, backward and Adam's update on made-up sentences of 20 to 36 t
 floating-point operations that PyTorch counts in the forward and backward passes. "stored" is SRC-ELMO from the second
 epoch on with --src-lm-cache; its peak memory is of the first, which computes and stores the states. "fairseq
 transformer" is fairseq's own model of the baseline's shape; it knows no chunked criterion. "baseline, fp32" stands
-beside rows in another precision. All rows are in one process; on a GPU that is too small for that choose some by --rows.
+beside rows in another precision. All rows are in one process; on a GPU too small for that choose some by --rows.
 """
 
 from __future__ import annotations
