@@ -1,8 +1,8 @@
 """fairseq's attention, trained faster on a CPU: its parameters, its figures, other kernels.
 
-fairseq gives self-attention to PyTorch's fused kernel for CPUs, whose backward pass in bfloat16 takes some ten times as
-long as attention written out, and which knows no dropout; attention to the encoder it computes by itself, with the
-weights in float32. Both project by products that leave AMD's AVX-512 units idle (:mod:`lmfusion.matrix_product`).
+fairseq gives self-attention to PyTorch's fused kernel for CPUs, whose backward pass is slow in bfloat16 and which knows
+no dropout; attention to the encoder it computes by itself, with the weights in float32. Both project by products that
+leave AMD's AVX-512 units idle (:mod:`lmfusion.matrix_product`). Figures: benchmarks/RESULTS.md.
 """
 
 from __future__ import annotations
