@@ -136,8 +136,8 @@ def seq2seq(sizes: Sizes, src: str = NONE, tgt: str = NONE, **flags: Any) -> Tra
         if fusion != NONE:
             with torch.device("meta"):
                 description = {"lm": describe(language_model(side, sizes).decoder), "fingerprint": "random weights"}
-            vars(cfg).update({f"{side}_lm": "made up", f"{side}_fusion": fusion})
-            vars(cfg)[f"{side}_lm_config"] = json.dumps(description)
+            given = {"lm": "made up", "fusion": fusion, "lm_config": json.dumps(description)}
+            vars(cfg).update({f"{side}_{name}": value for name, value in given.items()})
     model = TransformerLMFusion.build_model(cfg, task_of(sizes))
     model.load_state_dict(model.state_dict())  # a model from a description is of no use before it got its weights
     return model

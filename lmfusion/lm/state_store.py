@@ -118,13 +118,13 @@ class StateStore:
         """Whether there is a store."""
         return (folder / _ABOUT).exists()
 
-    def __len__(self) -> int:
-        return len(self._places)
-
     @staticmethod
     def size(folder: Path) -> int:
         """Bytes of states in a folder, if there is one."""
         return sum(path.stat().st_size for path in folder.glob(f"*{_STATES}"))
+
+    def __len__(self) -> int:
+        return len(self._places)
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._places
