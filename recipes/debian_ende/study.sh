@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The paper's table and figure: every strategy at every bitext size, English-German.
 #
-#   bash recipes/debian_ende/study.sh [--budget cpu|gpu [NAME=VALUE ...]] [--dry-run] [--sizes N ...] [--rows ROW ...]
-#        [--seeds S ...] [--jobs N] [--out DIR] [--report-only] [--add-results] [--into PAGE] [--no-stored-states]
+#   bash recipes/debian_ende/study.sh [--budget cpu|cpu-long|gpu [NAME=VALUE ...]] [--dry-run] [--sizes N ...]
+#        [--rows ROW ...] [--seeds S ...] [--jobs N] [--out DIR] [--report-only] [--add-results] [--into PAGE] [--no-stored-states]
 #
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
 # Takes:    what --dry-run says: a night on two CPU cores (cpu), about an hour on one GPU (gpu, not measured).

@@ -35,7 +35,7 @@ def parse_args(words: Sequence[str]) -> argparse.Namespace:
         nargs="+",
         default=["cpu"],
         metavar="WORD",
-        help="cpu or gpu, whose hours --dry-run tells, and NAME=VALUE … to change its numbers",
+        help="cpu, cpu-long or gpu, whose hours --dry-run tells, and NAME=VALUE … to change its numbers",
     )
     parser.add_argument("--sizes", nargs="+", metavar="N", help="bitext sizes in the order they are run; all: all")
     parser.add_argument("--rows", nargs="+", metavar="ROW", help="rows, by the names of their scripts")

@@ -20,8 +20,8 @@ def test_a_preset_can_be_changed_number_by_number_and_is_then_another_budget() -
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tpu"], "--budget tpu: give cpu or gpu"),
-        (["cpu", "gpu"], "--budget cpu gpu: give cpu or gpu"),
+        (["tpu"], "--budget tpu: give cpu, cpu-long, gpu"),
+        (["cpu", "gpu"], "--budget cpu gpu: give cpu, cpu-long, gpu"),
         (["beams=3"], "--budget beams=3: there is no such number. There are: updates, dropouts"),
         (["patience=none"], "--budget patience=none: give a whole number above 0"),
         (["dropouts=0.1,1.5"], "--budget dropouts=0.1,1.5: give dropouts from 0 up to below 1"),
@@ -34,6 +34,13 @@ def test_what_is_no_number_is_named(words: list[str], said: str) -> None:
     with pytest.raises(UserError) as error:
         budget.read(words)
     assert str(error.value).startswith(said)
+
+
+def test_cpu_long_differs_from_cpu_in_updates_alone() -> None:
+    long, cpu = budget.CPU_LONG.numbers(), budget.CPU.numbers()
+    assert {name for name in cpu if cpu[name] != long[name]} == {"updates"}
+    assert (budget.CPU_LONG.most_updates(10000), budget.CPU.most_updates(10000)) == (8000, 4000)
+    assert budget.CPU_LONG.most_updates(budget.ALL) == budget.CPU.most_updates(budget.ALL)
 
 
 def test_which_runs_there_are_is_not_part_of_the_numbers_but_the_tuning_seed_is() -> None:
