@@ -2,10 +2,12 @@
 # The paper's table and figure: every strategy at every bitext size, English-German.
 #
 #   bash recipes/debian_ende/study.sh [--budget cpu|cpu-long|gpu [NAME=VALUE ...]] [--dry-run] [--sizes N ...]
-#        [--rows ROW ...] [--seeds S ...] [--jobs N] [--out DIR] [--report-only] [--add-results] [--into PAGE] [--no-stored-states]
+#        [--rows ROW ...] [--seeds S ...] [--jobs N] [--out DIR] [--report-only] [--add-results]
+#        [--into PAGE] [--no-stored-states]
 #
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
-# Takes:    what --dry-run says: a night on two CPU cores (cpu), about an hour on one GPU (gpu, not measured).
+# Takes:    what --dry-run says: a night on two CPU cores (cpu; cpu-long: eight hours), about an hour on one
+#           GPU (gpu, not measured).
 # Expect:   a line for each run that ends, and the time left; at the end OUT/report/report.html.
 # Run it again after an interruption: it goes on where it was. What is in results/ is not run again.
 set -euo pipefail

@@ -2,7 +2,8 @@
 # The paper's table and figure: summarization, description to synopsis.
 #
 #   bash recipes/debian_synopsis/study.sh [--budget cpu|cpu-long|gpu [NAME=VALUE ...]] [--dry-run] [--sizes N ...]
-#        [--rows ROW ...] [--seeds S ...] [--jobs N] [--out DIR] [--report-only] [--add-results] [--into PAGE] [--no-stored-states]
+#        [--rows ROW ...] [--seeds S ...] [--jobs N] [--out DIR] [--report-only] [--add-results]
+#        [--into PAGE] [--no-stored-states]
 #
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
 # Takes:    what --dry-run says: about four hours on two CPU cores (cpu); on a GPU (gpu) it was not measured.
