@@ -6,6 +6,8 @@ products of a training step in bf16 while weights, gradients and optimizer stay 
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -22,6 +24,28 @@ def training_autocast(model: nn.Module, cpu_bf16: bool) -> AbstractContextManage
     if cpu_bf16 and model.training and next(model.parameters()).device.type == "cpu":
         return torch.autocast("cpu", dtype=torch.bfloat16)
     return nullcontext()
+
+
+def autocast_recomputations(model: nn.Module, cpu_bf16: bool) -> None:
+    """Let layers with ``--checkpoint-activations``, computed again in the backward pass, be computed as the first time.
+
+    fairseq's wrapper does not enter autocast again there.
+    """
+    layer: Any
+    for layer in model.modules():
+        if cpu_bf16 and hasattr(layer, "precheckpoint_forward"):
+            layer.precheckpoint_forward = _in_autocast(layer, layer.precheckpoint_forward)
+            wrapper = layer.forward
+            layer.forward = functools.partial(wrapper.func, layer.precheckpoint_forward, *wrapper.args[1:])
+
+
+def _in_autocast(module: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(forward)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with training_autocast(module, True):
+            return forward(*args, **kwargs)
+
+    return run
 
 
 CPU_BF16_HELP = (

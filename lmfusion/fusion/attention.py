@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from fairseq.modules import MultiheadAttention
 from torch import Tensor, nn
@@ -57,15 +58,29 @@ class FastAttention(MultiheadAttention):
 
 
 def use_fast_attention(model: nn.Module) -> None:
-    """Let every attention of a fairseq model be a :class:`FastAttention`, which has the same parameters."""
+    """Let every attention of a fairseq model be a :class:`FastAttention`, which has the same parameters.
+
+    Not for models trained with quantization noise on their projections (``--quant-noise-pq``): fairseq's attention
+    passes some of them by, which changes what they add.
+    """
     for module in model.modules():
         if type(module) is MultiheadAttention:
             module.__class__ = FastAttention
 
 
 def _mask(query: Tensor, key: Tensor, attn_mask: Tensor | None, padding: Tensor | None) -> Tensor:
-    """What is added to the products of queries and keys: expands to B x 1 x T x S, in their type."""
-    mask = query.new_zeros(1, 1) if attn_mask is None else attn_mask.to(query.dtype)
+    """What is added to the products of queries and keys: expands to B x 1 x T x S, in their type.
+
+    Padding gets the least number, not minus infinity: its weight is 0 all the same, and a query that sees nothing else
+    (in left-padded targets, the padding's own) has a result, which nobody reads, instead of NaN.
+    """
+    if attn_mask is None:
+        mask = query.new_zeros(1, 1)
+    elif attn_mask.dtype in (torch.bool, torch.uint8):
+        mask = query.new_zeros(attn_mask.shape).masked_fill(attn_mask.bool(), float("-inf"))
+    else:
+        mask = attn_mask.to(query.dtype)
     if padding is not None:
-        mask = mask.expand(query.size(0), 1, -1, key.size(2)).masked_fill(padding.bool()[:, None, None], float("-inf"))
+        mask = mask.expand(query.size(0), 1, -1, key.size(2))
+        mask = mask.masked_fill(padding.bool()[:, None, None], torch.finfo(query.dtype).min)
     return mask

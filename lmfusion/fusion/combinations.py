@@ -43,6 +43,10 @@ def check_combination(cfg: Any) -> None:
             "side with a language model has no embeddings of its own to tie: leave it out, or use "
             "--share-decoder-input-output-embed (SHDEMB) with a source LM."
         )
+    if cfg.quant_noise_scalar and (cfg.src_fusion != NONE or cfg.tgt_fusion != NONE):
+        raise UserError(
+            "--quant-noise-scalar would quantize the layers of the language model as well: leave it out."
+        )
     if cfg.merge_src_tgt_embed and (cfg.src_fusion != NONE or cfg.tgt_fusion != NONE):
         raise UserError(
             "--merge-src-tgt-embed makes one dictionary of both sides, and a language model needs its own: "

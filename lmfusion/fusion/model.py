@@ -33,7 +33,7 @@ from lmfusion.learning_rates import check_optimizer_settings, check_unused_param
 from lmfusion.lm.interface import Head
 from lmfusion.lm.loading import read_checkpoint
 from lmfusion.matrix_product import use_fast_products
-from lmfusion.precision import training_autocast
+from lmfusion.precision import autocast_recomputations, training_autocast
 
 
 @register_model("transformer_lmfusion", dataclass=FusionConfig)
@@ -77,8 +77,11 @@ class TransformerLMFusion(TransformerModelBase):
         model = super().build_model(nested, task)
         assert isinstance(model, TransformerLMFusion)
         use_fast_dropout(model)
-        use_fast_products(model)
-        use_fast_attention(model)
+        if not nested.quant_noise.scalar:  # quantizes layers by their type
+            use_fast_products(model)
+        if not nested.quant_noise.pq:
+            use_fast_attention(model)
+        autocast_recomputations(model, nested.cpu_bf16)
         model.needs_weights = described
         if not described:
             _check_same_lms(cfg, nested)

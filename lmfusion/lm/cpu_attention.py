@@ -1,6 +1,6 @@
 """Attention for training on a CPU.
 
-PyTorch's fused kernel for CPUs knows no dropout, and in bfloat16 it is slower than attention written out. Where it does
+PyTorch's fused kernel for CPUs knows no dropout, and in bfloat16 its pass backward is slow. Where it does
 not serve, PyTorch falls back to operations of which autograd keeps and copies far more than the pass backward needs.
 Here the two matrix products of softmax(Q Kᵀ) V and the four of its gradients are made directly: 1.3 times as fast in
 float32 with dropout, 3 times in bfloat16 (benchmarks/RESULTS.md). The weights are in memory, B x H x T x S.
@@ -19,7 +19,8 @@ from lmfusion.dropout import random_mask
 
 def is_faster(query: Tensor, dropout: float) -> bool:
     """Whether :func:`attention` is to be preferred to PyTorch's."""
-    return query.device.type == "cpu" and (0.0 < dropout < 1.0 or query.dtype == torch.bfloat16)
+    slow_backward = query.dtype == torch.bfloat16 and torch.is_grad_enabled()
+    return query.device.type == "cpu" and (0.0 < dropout < 1.0 or slow_backward)
 
 
 def attention(
@@ -47,8 +48,7 @@ def masked_attention(
     """``dropout(softmax(scale * Q Kᵀ + mask)) V``, arguments as of :func:`attention`.
 
     Args:
-        mask: in the type of the query, of any shape that expands to B x H x T x S. The sum costs nothing: it is taken
-            inside the product of queries and keys.
+        mask: in the type of the query, of any shape that expands to B x H x T x S.
     """
     scale = query.size(-1) ** -0.5 if scale is None else scale
     result: Tensor = _Attention.apply(query, key, value, mask, dropout, scale)
@@ -70,8 +70,8 @@ class _Attention(torch.autograd.Function):
     ) -> Tensor:
         heads = query.shape[:2]
         query, key, value = (_rows(tensor) for tensor in (query, key, value))
-        mask = mask.expand(*heads, query.size(1), key.size(1)).flatten(0, 1)
-        scores = torch.baddbmm(mask, query, key.transpose(1, 2), alpha=scale)
+        scores = query.new_empty(*heads, query.size(1), key.size(1)).copy_(mask).flatten(0, 1)
+        scores.baddbmm_(query, key.transpose(1, 2), alpha=scale)
         weights = torch.softmax(scores, -1, out=scores)
         dropped = weights
         if dropout > 0.0:

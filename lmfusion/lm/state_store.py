@@ -43,7 +43,13 @@ class _Part:
     def read_into(self, start: int, buffer: Tensor, check_sum: int) -> None:
         """Fill a tensor with the bytes from ``start`` on."""
         if self.descriptor is None:
-            self.descriptor = os.open(self.states, os.O_RDONLY)
+            try:
+                self.descriptor = os.open(self.states, os.O_RDONLY)
+            except FileNotFoundError as error:
+                raise UserError(
+                    f"{self.states} is gone, while its index was read: do not delete stored states while training. "
+                    f"Start again; what is missing will be computed again."
+                ) from error
         view = buffer.view(torch.uint8).flatten().numpy().data
         if os.preadv(self.descriptor, [view], start) != len(view) or zlib.crc32(view) != check_sum:
             raise UserError(

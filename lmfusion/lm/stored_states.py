@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from lmfusion.errors import UserError
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.state_store import FORMAT, StateStore
 
@@ -22,7 +23,7 @@ class StoredStates:
         lm: frozen.
         folder: of all stores; each LM and precision has a subfolder of its own.
         fingerprint: of the LM's weights.
-        half: store half-precision numbers: half the size, and an error of at most 0.05% of a number.
+        half: store half-precision numbers: half the size, and an error of at most 0.05% of a number from 6e-5 up.
     """
 
     def __init__(self, lm: PretrainedLM, folder: str | Path, fingerprint: str, *, half: bool = False) -> None:
@@ -42,7 +43,7 @@ class StoredStates:
             width = max(lengths[row] for row in missing)
             fresh = torch.stack(self.lm.layer_states(tokens[missing, :width]))
             store = store or self._create(fresh.dtype)
-            stored = fresh.to("cpu", store.dtype)
+            stored = _in_range(fresh.to("cpu", store.dtype), self.half)
             store.write({keys[row]: stored[:, number, : lengths[row]] for number, row in enumerate(missing)})
         assert store is not None
         out = torch.zeros(store.shape[0], *tokens.shape, store.shape[1], dtype=store.computed)
@@ -83,6 +84,15 @@ def _precision(lm: PretrainedLM) -> Precision:
     weight = next(lm.parameters())
     device = weight.device.type
     return weight.dtype, torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+
+
+def _in_range(stored: Tensor, half: bool) -> Tensor:
+    if half and not stored.isfinite().all():
+        raise UserError(
+            "--src-lm-cache-half: the language model has states above 65,504, the most that half precision holds: "
+            "leave it out."
+        )
+    return stored
 
 
 def _key(row: Tensor) -> bytes:

@@ -8,8 +8,11 @@ import pytest
 import torch
 from fairseq.models.transformer import TransformerModel
 from fairseq.modules import MultiheadAttention
+from fairseq.modules.quantization.scalar.modules import IntLinear
+from fairseq.quantization_utils import quantize_model_scalar
 from torch import Tensor, nn
 
+from lmfusion.errors import UserError
 from lmfusion.fusion.attention import FastAttention, use_fast_attention
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.lm import cpu_attention
@@ -67,6 +70,42 @@ def test_it_gives_fairseqs_states_and_gradients(
         assert (one - other).abs().max() < exactness
 
 
+@pytest.mark.parametrize("written_out", [True, False])
+def test_padding_that_sees_only_padding_spoils_nothing(written_out: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_attention, "is_faster", lambda query, dropout: written_out)
+    padding = PADDING[:, :4]  # on the left: its first queries see padding alone
+    words = ~padding.t()[:, :, None]
+    found = []
+    for module in pair():
+        (query, _) = inputs((4, 4))
+        result, _ = module(query, query, query, padding, need_weights=False, attn_mask=LATER)
+        (result * words).sin().sum().backward()
+        found.append([result.detach() * words, query.grad, *(parameter.grad for parameter in module.parameters())])
+    for one, other in zip(*found):
+        assert (one - other).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_decoder_of_left_padded_targets_trains(make_cfg: Any, task: Any, net_input: Any, dtype: torch.dtype) -> None:
+    targets = net_input["prev_output_tokens"].clone()
+    targets[0, :2] = task.target_dictionary.pad()
+    torch.manual_seed(1)
+    model = TransformerLMFusion.build_model(make_cfg(attention_dropout=0.1, decoder_layers=2), task).train()
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=dtype == torch.bfloat16):
+        logits, _ = model(**{**net_input, "prev_output_tokens": targets})
+        logits[targets != task.target_dictionary.pad()].sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in model.parameters() if parameter.grad is not None)
+    assert model.decoder.layers[0].self_attn.q_proj.weight.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.uint8])
+def test_a_mask_of_truth_values_hides_what_is_true(kind: torch.dtype) -> None:
+    (query, key), (_, ours) = inputs((4, 4)), pair()
+    hidden, _ = ours(query, key, key, need_weights=False, attn_mask=LATER.isinf().to(kind))
+    added, _ = ours(query, key, key, need_weights=False, attn_mask=LATER)
+    assert torch.equal(hidden, added)
+
+
 def test_weights_are_dropped_and_the_mean_stays() -> None:
     _, ours = pair(dropout=0.3)
     query, key = (tensor.detach() for tensor in inputs((4, 5)))
@@ -112,17 +151,60 @@ def test_other_devices_keep_fairseqs() -> None:
     assert not pair()[1]._trains_on_cpu(torch.empty(1, 1, CHANNELS, device="meta"))
 
 
-def test_a_models_training_step_is_that_of_fairseqs_transformer(make_cfg: Any, task: Any, net_input: Any) -> None:
+@pytest.mark.parametrize("written_out", [True, False])
+def test_a_models_training_step_is_that_of_fairseqs_transformer(
+    make_cfg: Any, task: Any, net_input: Any, written_out: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cpu_attention, "is_faster", lambda query, dropout: written_out)
+    own: list[bool] = []
+    original = FastAttention._heads
+    monkeypatch.setattr(FastAttention, "_heads", lambda self, x: own.append(True) or original(self, x))
     found = []
     for family in (TransformerLMFusion, TransformerModel):
         torch.manual_seed(1)
-        model = family.build_model(make_cfg(), task).double().train()
+        model = family.build_model(make_cfg(encoder_layers=2, decoder_layers=2), task).double().train()
         model(**net_input)[0].sin().sum().backward()
         found.append({name: parameter.grad for name, parameter in model.named_parameters()})
+    # Queries, keys and values of 2 + 2 self-attentions and one to the encoder: the last one is asked for its weights.
+    assert len(own) == 3 * 5
     ours, theirs = found
     assert ours.keys() == theirs.keys()
     for name, gradient in ours.items():
-        assert (gradient - theirs[name]).abs().max() < 1e-6, name  # attention to the encoder is float32 in fairseq
-    kinds = {type(module) for module in TransformerLMFusion.build_model(make_cfg(), task).modules()}
-    assert FastAttention in kinds
-    assert MultiheadAttention not in kinds
+        assert (gradient - theirs[name]).abs().max() < 2e-6, name  # attention to the encoder is float32 in fairseq
+
+
+def test_every_attention_of_a_model_is_ours_unless_noise_is_on_its_projections(make_cfg: Any, task: Any) -> None:
+    for noise, kind, other in ((0.0, FastAttention, MultiheadAttention), (0.1, MultiheadAttention, FastAttention)):
+        cfg = make_cfg(quant_noise_pq=noise, quant_noise_pq_block_size=4)
+        kinds = {type(module) for module in TransformerLMFusion.build_model(cfg, task).modules()}
+        assert kind in kinds
+        assert other not in kinds
+
+
+def test_scalar_quantization_finds_layers_it_knows(make_cfg: Any, make_cell: Any, task: Any) -> None:
+    cfg = make_cfg(quant_noise_scalar=0.2)
+    model = quantize_model_scalar(TransformerLMFusion.build_model(cfg, task), cfg)
+    assert any(isinstance(module, IntLinear) for module in model.modules())
+    with pytest.raises(UserError, match="--quant-noise-scalar would quantize"):
+        TransformerLMFusion.build_model(make_cell("elmo", "none", quant_noise_scalar=0.2), task)
+
+
+def test_layers_that_are_computed_again_are_in_the_same_precision(
+    make_cfg: Any, task: Any, net_input: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds: list[torch.dtype] = []
+    original = FastAttention._heads
+    monkeypatch.setattr(FastAttention, "_heads", lambda self, x: kinds.append(x.dtype) or original(self, x))
+    gradients = []
+    for again in (False, True):
+        torch.manual_seed(1)
+        cfg = make_cfg(cpu_bf16=True, checkpoint_activations=again, attention_dropout=0.1)
+        model = TransformerLMFusion.build_model(cfg, task).train()
+        torch.manual_seed(2)
+        model(**net_input)[0].float().sin().sum().backward()
+        gradients.append({name: parameter.grad for name, parameter in model.named_parameters()})
+    assert set(kinds) == {torch.bfloat16}
+    assert len(kinds) > 2 * 6, "some are computed twice"
+    for name, gradient in gradients[0].items():
+        if name.startswith("decoder.layers."):  # in the encoder, bf16 gradients of its two readers are added in turn
+            assert torch.equal(gradient, gradients[1][name]), name

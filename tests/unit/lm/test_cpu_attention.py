@@ -136,6 +136,11 @@ def test_where_pytorchs_kernel_serves_it_stays(dtype: torch.dtype, dropout: floa
     assert cpu_attention.is_faster(torch.empty(1, 1, 1, 1, dtype=dtype), dropout) is expected
 
 
+@torch.no_grad()
+def test_without_a_pass_backward_pytorchs_kernel_is_as_fast_in_bfloat16() -> None:
+    assert not cpu_attention.is_faster(torch.empty(1, 1, 1, 1, dtype=torch.bfloat16), 0.0)
+
+
 def test_on_other_devices_pytorchs_kernel_stays() -> None:
     assert not cpu_attention.is_faster(torch.empty(1, 1, 1, 1, device="meta"), 0.1)
 

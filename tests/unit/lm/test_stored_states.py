@@ -180,3 +180,27 @@ def test_damaged_description_is_refused(lm: PretrainedLM, batch: Any, tmp_path: 
     about.write_text("{", encoding="utf-8")
     with pytest.raises(UserError, match=r"about\.json is damaged: delete the folder"):
         open_store(lm, tmp_path)(batch(ROWS))
+
+
+@torch.no_grad()
+def test_states_beyond_half_precision_are_refused_and_none_is_stored(
+    lm: PretrainedLM, batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original = lm.layer_states
+    monkeypatch.setattr(lm, "layer_states", lambda tokens: [1e6 * state for state in original(tokens)])
+    with pytest.raises(UserError, match=r"--src-lm-cache-half: .* above 65,504"):
+        open_store(lm, tmp_path, half=True)(batch(ROWS))
+    assert not [path for path in tmp_path.rglob("*.states") if path.stat().st_size]
+
+
+@torch.no_grad()
+def test_a_store_that_is_deleted_while_it_is_read_is_one_clear_error(
+    lm: PretrainedLM, batch: Any, tmp_path: Path
+) -> None:
+    open_store(lm, tmp_path)(batch(ROWS))
+    stored = open_store(lm, tmp_path)
+    assert stored._open() is not None, "its index is read"
+    (path,) = tmp_path.rglob("*.states")
+    path.unlink()
+    with pytest.raises(UserError, match=rf"{path} is gone"):
+        stored(batch(ROWS))
