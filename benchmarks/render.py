@@ -18,7 +18,7 @@ from typing import Any
 
 from results import Table
 
-_PART = re.compile(r"(?s)<!-- table (\S+) -->.*?<!-- end -->")
+_PART = re.compile(r"(?s)<!-- table (\S+) -->(?P<old>.*?)(?P<end><!-- end -->|\Z)")
 
 
 def markdown(path: Path) -> str:
@@ -37,9 +37,15 @@ def page(folder: Path) -> str:
 
 
 def fill(text: str, folder: Path) -> str:
-    """A page with its tables renewed; one whose JSON is not there stays as it is."""
+    """A page with its tables renewed; one whose JSON is not there stays as it is.
+
+    Raises:
+        SystemExit: a table has no end.
+    """
 
     def part(match: re.Match[str]) -> str:
+        if not match["end"] or "<!-- table " in match["old"]:
+            sys.exit(f"error: the table {match[1]} has no line `<!-- end -->` below it: add it to the page.")
         path = folder / match[1]
         return f"<!-- table {match[1]} -->\n{markdown(path)}\n<!-- end -->" if path.exists() else match[0]
 

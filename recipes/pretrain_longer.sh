@@ -2,6 +2,7 @@
 # A language model of the embedded corpus, trained longer than the shipped one, with the shipped one's BPE and size.
 #
 #   bash recipes/pretrain_longer.sh cloze|causal [FOLDER]       (default: runs/language-models)
+#   bash recipes/pretrain_longer.sh cloze|causal --numbers      prints NAME=VALUE of every number it would use
 #
 # MORE_TEXT=MORE: trains on MORE's mono.more.en or .de as well (data-prep/debian/more_text.py); validation stays the same.
 # Writes FOLDER/en-cloze.pt or FOLDER/de-causal.pt, spm.model and dict.txt; rows take them by PRETRAINED=FOLDER.
@@ -26,6 +27,10 @@ if [[ "$KIND" == causal ]]; then # the shipped one's
 fi
 
 . recipes/_common.sh
+if [[ "$OUT" == --numbers ]]; then
+    numbers recipes/pretrain_longer.sh | grep '^LM_'
+    exit 0
+fi
 SHIPPED=pretrained # PRETRAINED is for those who use what is trained here
 [[ -f "$SHIPPED/spm.model" ]] || die "$SHIPPED/spm.model: no such file. Check the repository out again."
 

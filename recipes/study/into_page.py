@@ -13,7 +13,9 @@ from pathlib import Path
 
 from lmfusion.errors import UserError
 
-_PART = re.compile(r"(?s)<!-- study (?P<name>\S+) (?P<budget>\S+): (?P<heading>[^\n]+?) -->\n.*?<!-- end -->")
+_PART = re.compile(
+    r"(?s)<!-- study (?P<name>\S+) (?P<budget>\S+): (?P<heading>[^\n]+?) -->\n(?P<old>.*?)(?P<end><!-- end -->|\Z)"
+)
 _HEADING = re.compile(r"(?m)^#{1,3} (.+)$")
 _PICTURE = re.compile(r"\]\(([\w-]+\.svg)\)")
 
@@ -36,7 +38,7 @@ def fill(page: Path, report: Path, results: Path, name: str, budget: str) -> int
         The number of parts.
 
     Raises:
-        UserError: there is no such page, it has no such part, or the report has no such heading.
+        UserError: there is no such page, it has no such part or one without an end, or the report has no such heading.
     """
     if not page.is_file():
         raise UserError(f"--into {page}: no such file.")
@@ -49,6 +51,8 @@ def fill(page: Path, report: Path, results: Path, name: str, budget: str) -> int
 
     def part(match: re.Match[str]) -> str:
         nonlocal count
+        if not match["end"] or "<!-- study " in match["old"]:
+            raise UserError(f"{page}: the part {match['heading']!r} has no line `<!-- end -->` below it.")
         if (match["name"], match["budget"]) != (name, budget):
             return match[0]
         if match["heading"] not in found:

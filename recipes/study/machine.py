@@ -13,7 +13,7 @@ RUN_GPU_MEMORY = 3.0e9
 def jobs_that_fit(gpu: bool) -> int:
     """The number of runs at a time, at least one."""
     limits = [len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1]
-    if hasattr(os, "sysconf") and "SC_AVPHYS_PAGES" in os.sysconf_names:
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // RUN_MEMORY))
     if gpu:
         import torch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -54,7 +55,8 @@ def make(budget: Budget, task: Task, rows: Sequence[str], pairs: int) -> list[Jo
     sizes = [pairs if size == ALL else size for size in budget.sizes]
     if max(sizes) > pairs:
         raise UserError(f"--sizes {max(sizes)}: the corpus has {pairs:,} training pairs. Give fewer, or: all.")
-    return [*_in_order(budget, rows, list(dict.fromkeys(sizes)))]
+    budget = dataclasses.replace(budget, seeds=tuple(dict.fromkeys(budget.seeds)))  # each once
+    return [*_in_order(budget, list(dict.fromkeys(rows)), list(dict.fromkeys(sizes)))]
 
 
 def _in_order(budget: Budget, rows: Sequence[str], sizes: Sequence[int]) -> Iterator[Job]:

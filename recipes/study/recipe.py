@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -31,22 +32,34 @@ def defaults(task: Task) -> dict[str, str]:
 
 def overridden(task: Task) -> list[str]:
     """The recipes' numbers that are set in the environment, which committed results were not made with."""
-    return sorted({*defaults(task), "CORPUS", "PRETRAINED"} & os.environ.keys())
+    further = ("CORPUS", "PRETRAINED", "MORE_TEXT", "LM_PATIENCE", "LM_TOTAL")
+    return sorted({*defaults(task), *further} & os.environ.keys())
 
 
 def numbers(task: Task, budget: Budget) -> Mapping[str, str]:
     """What has to be the same in all runs of a study, besides the budget's numbers: those of the scripts, and which
     language models these are (the beginning of each file's SHA-256)."""
-    shipped = budget.language_models == SHIPPED
     found = {
         name: os.environ.get(name, value)
         for name, value in defaults(task).items()
-        # With the shipped language models nothing reads the numbers by which others are pretrained.
-        if name not in _SET_BY_THE_STUDY and not (shipped and name.startswith("LM_"))
+        # Those by which language models are pretrained are other ones where a study pretrains its own.
+        if name not in _SET_BY_THE_STUDY and not name.startswith("LM_")
     }
+    if budget.language_models != SHIPPED:
+        return {**found, **_pretraining()}
     folder = Path(os.environ.get("PRETRAINED", ROOT / "pretrained"))
-    if shipped:
-        for name in LM_FILES.values():
-            if (folder / name).is_file():
-                found[name] = hash_file(folder / name)[:16]
+    for name in LM_FILES.values():
+        if (folder / name).is_file():
+            found[name] = hash_file(folder / name)[:16]
+    return found
+
+
+def _pretraining() -> dict[str, str]:
+    """The numbers of ``recipes/pretrain_longer.sh`` for each kind of language model, as it says them itself."""
+    found = {name: os.environ[name] for name in ("MORE_TEXT", "LM_TOTAL") if os.environ.get(name)}
+    for kind in LM_FILES:
+        command = ["bash", str(ROOT / "recipes" / "pretrain_longer.sh"), kind, "--numbers"]
+        said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        pairs = (line.split("=", 1) for line in said.splitlines())
+        found |= {f"{kind} {name}": value for name, value in pairs if name != "LM_UPDATES"}  # the budget says it
     return found

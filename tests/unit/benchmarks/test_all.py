@@ -37,6 +37,16 @@ def test_a_page_gets_the_tables_of_the_json(module: Module, tmp_path: Path) -> N
     assert "as it was" in text, "what was not measured stays"
 
 
+def test_a_table_without_an_end_is_refused_and_the_page_stays(module: Module, tmp_path: Path) -> None:
+    (tmp_path / "training.json").write_text(result(["training"]), encoding="utf-8")
+    page = tmp_path / "RESULTS.md"
+    for rest in ("By hand.\n", "By hand.\n<!-- table other.json -->\n<!-- end -->\n"):
+        page.write_text("<!-- table training.json -->\n" + rest, encoding="utf-8")
+        with pytest.raises(SystemExit, match=r"error: the table training\.json has no line `<!-- end -->`"):
+            module("render").main([str(tmp_path), "--into", str(page)])
+        assert page.read_text(encoding="utf-8").endswith(rest)
+
+
 def test_an_empty_folder_is_refused(module: Module, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         module("render").main([str(tmp_path)])

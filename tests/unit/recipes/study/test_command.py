@@ -7,6 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from study import recipe
+from study.budget import GPU
+from study.task import TASKS
 
 Study = Callable[..., int]
 SMALL = ("--sizes", "10", "20", "--rows", "baseline", "src_elmo", "--seeds", "1", "2", "--jobs", "1", "--out", "out")
@@ -147,3 +150,18 @@ def test_every_row_is_told_its_sizes_learning_rate(study: Study, workplace: Any)
     assert study("--budget", "cpu", "learning_rates=10:0.0045,all:0.002", *SMALL) == 0
     told = {(call.split()[0], call.split()[3]) for call in workplace.calls()}
     assert told == {("10", "0.0045"), ("20", "0.002")}
+
+
+def test_pretrained_language_models_belong_to_the_numbers_of_the_script_that_trains_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    numbers = recipe.numbers(TASKS["debian_ende"], GPU)
+    assert (numbers["cloze LM_LAYERS"], numbers["causal LM_LAYERS"]) == ("4", "3")
+    assert (numbers["cloze LM_WARMUP"], numbers["causal LM_DROPOUT"]) == ("500", "0.2")
+    assert not {"LM_UPDATES", "cloze LM_UPDATES", "LM_LAYERS", "en-cloze.pt"} & set(numbers), "the budget says updates"
+
+    monkeypatch.setenv("LM_PATIENCE", "1")
+    monkeypatch.setenv("MORE_TEXT", "more")
+    changed = recipe.numbers(TASKS["debian_ende"], GPU)
+    assert (changed["cloze LM_PATIENCE"], changed["MORE_TEXT"]) == ("1", "more")
+    assert recipe.overridden(TASKS["debian_ende"]) == ["LM_PATIENCE", "MORE_TEXT"]

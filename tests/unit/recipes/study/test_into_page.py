@@ -82,6 +82,13 @@ def test_a_page_without_its_parts_or_with_an_unknown_one_is_refused_unchanged(pl
     with pytest.raises(UserError, match="'Gain' is no heading of the report"):
         fill(*places, "ende", "cpu")
     assert "old" in page.read_text(encoding="utf-8")
+    page.write_text(PAGE.replace("<!-- end -->\nKept.", "Kept."), encoding="utf-8")
+    with pytest.raises(UserError, match="the part 'BLEU by pairs' has no line `<!-- end -->`"):
+        fill(*places, "ende", "cpu")
+    assert "Kept." in page.read_text(encoding="utf-8")
+    page.write_text(PAGE.removesuffix("<!-- end -->\n"), encoding="utf-8")
+    with pytest.raises(UserError, match="the part 'Difference' has no line `<!-- end -->`"):
+        fill(*places, "ende", "cpu")
     page.unlink()
     with pytest.raises(UserError, match=r"RESULTS\.md: no such file"):
         fill(*places, "ende", "cpu")

@@ -44,6 +44,11 @@ def test_a_size_has_the_updates_of_the_next_listed_one(size: int, updates: int) 
     assert CPU.most_updates(size) == updates
 
 
+def test_what_is_named_twice_is_run_once() -> None:
+    twice = dataclasses.replace(SMALL, seeds=(1, 2, 1))
+    assert plan.make(twice, ENDE, ["baseline", *ROWS], pairs=50) == plan.make(SMALL, ENDE, ROWS, pairs=50)
+
+
 def test_all_pairs_are_as_many_as_the_corpus_has() -> None:
     jobs = plan.make(dataclasses.replace(SMALL, sizes=(ALL, 10, 50)), ENDE, ["baseline"], pairs=50)
     assert [job.size for job in jobs] == [50, 10, 50, 10], "a size is run once"
