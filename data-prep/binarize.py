@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 
+import line_map
 import textio
 
 SUMMARY = re.compile(r"fairseq_cli.preprocess\W+\[\S+\] (.+): (\d+) sents, (\d+) tokens, (\S+)% replaced")
@@ -106,7 +107,7 @@ def fairseq_preprocess(work: Path, flags: list[str], log: Path) -> dict[str, dic
 
 def workers_for(path: Path) -> int:
     """As many processes as cores, but not for small files: each needs a share of the lines."""
-    return max(1, min(textio.available_cores(), textio.count_lines(path) // 1000))
+    return max(1, min(line_map.available_cores(), textio.count_lines(path) // 1000))
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import line_map
 import sentencepiece
 import textio
 from learn_bpe import load_processor
@@ -32,11 +33,12 @@ def encode_file(source: Path, target: Path, model: Path, workers: int | None = N
     """Encode `source` into `target`, line by line.
 
     Raises:
-        DataError: missing file, not a sentencepiece model, or a line that is not UTF-8.
+        DataError: missing file, not a sentencepiece model, a line that is not UTF-8, or `target` is one of the two.
         OSError: `target` cannot be written.
     """
+    textio.refuse_overwriting(target, [source, model])
     load_processor(model)  # a bad model is one error here, not one in each process
-    encoded = textio.map_lines(
+    encoded = line_map.map_lines(
         encode_chunk,
         textio.read_lines(source),
         textio.count_lines(source),

@@ -120,8 +120,10 @@ def learn_to_files(
     """Learn a BPE and write model and dictionary; the model comes last, so it implies both.
 
     Raises:
-        DataError: see `learn`.
+        DataError: see `learn`; or an output is an input.
     """
+    for output in (model, dictionary):
+        textio.refuse_overwriting(output, paths)
     partial = textio.partial_name(model)
     model.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -11,6 +11,8 @@ from typing import Any
 
 import textio
 
+_CONSEQUENCE = "what was made stays, only its counts are lost"
+
 
 class Record:
     """Settings, hashes of the input and counts of one output folder, kept in OUT/prepare.json."""
@@ -27,10 +29,12 @@ class Record:
         self.settings = settings
         self.hashes = hashes
         if self.path.is_file():
-            self._continue_from(read_json(self.path, "what was made stays, only its counts are lost"))
+            self._continue_from(read_json(self.path, _CONSEQUENCE))
         self.save()
 
     def _continue_from(self, before: dict[str, Any]) -> None:
+        if not all(isinstance(before.get(name), dict) for name in ("settings", "corpus_sha256", "counts")):
+            raise textio.DataError(f"{self.path}: is damaged (not all is there). Delete it: {_CONSEQUENCE}.")
         now = {**self.settings, **self.hashes}
         # Records from before there was more text do not name it.
         then = {"more_text": False, **before["settings"], **before["corpus_sha256"]}
@@ -62,9 +66,11 @@ def read_json(path: Path, consequence: str) -> dict[str, Any]:
         DataError: it is damaged; tells that it can be deleted, and the consequence.
     """
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise textio.DataError(f"{path}: is damaged ({error}). Delete it: {consequence}.") from error
+    if not isinstance(content, dict):
+        raise textio.DataError(f"{path}: is damaged (no JSON object). Delete it: {consequence}.")
     return content
 
 

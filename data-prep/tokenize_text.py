@@ -13,6 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import line_map
 import moses
 import textio
 
@@ -63,12 +64,13 @@ def tokenize_file(source: Path, target: Path, lang: str, workers: int | None = N
     """Tokenize `source` into `target`, line by line.
 
     Raises:
-        DataError: missing file or a line that is not UTF-8.
+        DataError: missing file, a line that is not UTF-8, or `target` is `source`.
         OSError: `target` cannot be written.
     """
+    textio.refuse_overwriting(target, [source])
     total = textio.count_lines(source)
     options = moses_options(tokenizer_flags())
-    tokenized = textio.map_lines(
+    tokenized = line_map.map_lines(
         tokenize_chunk,
         textio.read_lines(source),
         total,

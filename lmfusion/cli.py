@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 
 from lmfusion.commands import average, bench, convert, export, inspect, report, score, user_dir
-from lmfusion.errors import LMFusionError
+from lmfusion.errors import LMFusionError, describe_os_error
 
 COMMANDS = (user_dir, inspect, average, export, convert, score, report, bench)
 SUCCESS, USER_ERROR, INTERRUPTED = 0, 2, 130
@@ -23,6 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0, 2 for a user's mistake, 130 when interrupted.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 gets a question mark, not a traceback
     args = build_parser().parse_args(arguments)
     try:
         args.run(args)
@@ -34,8 +37,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("lmfusion: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:  # the reader has seen enough (lmfusion inspect … | head -1)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
+    except OSError as error:
+        print(f"lmfusion: error: {describe_os_error(error)}", file=sys.stderr)
+        _discard_output()
+        return USER_ERROR
     return SUCCESS
+
+
+def _discard_output() -> None:
+    """What is still to be written would fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""The two kinds of error that lmfusion raises on purpose."""
+"""The two kinds of error that lmfusion raises on purpose, and one line for those of the system."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ class UserError(LMFusionError):
     status 2, without a traceback. Write it as three short facts: what happened, to which file or flag (with both
     values where two things disagree), and what to do about it.
     """
+
+
+def describe_os_error(error: OSError) -> str:
+    """What the system refused, in one line: the file, if it says one, and why."""
+    return f"{error.filename or 'the output'}: {error.strerror or error}. Nothing that was complete is lost."

@@ -71,6 +71,7 @@ numbers() {
 # begin: the virtual environment, and what this machine computes on. Sets DEVICE_FLAGS, TRAIN_FLAGS, GPU, USER_DIR,
 # TEXT_FLAGS, and DATA_DIR (prepared data), which several OUT may share.
 begin() {
+    export PYTHONUTF8=1 # texts and what is printed of them are UTF-8, whatever the locale
     [[ -n "${OUT:-}" ]] || die "OUT is not set: the folder all runs of a recipe go to"
     DATA_DIR="${DATA_DIR:-$OUT/data}"
     if [[ -z "${NO_SETUP:-}" ]]; then

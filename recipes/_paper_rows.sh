@@ -51,7 +51,8 @@ average_row() {
     if [[ -n "$DRY_RUN" ]]; then
         printf '\n# %s: average\nlmfusion average %s --out %s\n' "$OUT/$RUN" "${best[*]}" "$average"
     elif ((${#best[@]} == 1)); then
-        cp "${best[0]}" "$average.partial" && mv "$average.partial" "$average"
+        cp "${best[0]}" "$average.partial"
+        mv "$average.partial" "$average"
         printf '  %s: one checkpoint only, nothing to average\n' "$RUN"
     else
         printf '  %s: ' "$RUN"

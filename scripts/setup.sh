@@ -66,7 +66,15 @@ require_disk() {
     fi
 }
 
-venv_works() { "$VENV_PYTHON" -m pip --version >/dev/null 2>&1; }
+# The commands in a venv name its Python by its absolute path, in their first line or, where that is long, in the second.
+was_moved() {
+    local first="" second=""
+    [[ -f "$VENV/bin/pip" ]] || return 1
+    { read -r first && read -r second; } <"$VENV/bin/pip" || true
+    [[ "$first $second" != *"$(pwd -P)/$VENV/"* ]]
+}
+
+venv_works() { ! was_moved && "$VENV_PYTHON" -m pip --version >/dev/null 2>&1; }
 
 # An existing .venv of another Python is the user's to remove.
 require_same_python() {

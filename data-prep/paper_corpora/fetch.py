@@ -15,6 +15,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
 
+import line_map
 import textio
 from record import read_json
 from tqdm import tqdm  # type: ignore[import-untyped]
@@ -196,7 +197,7 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 def progress(total: int, label: str, initial: int = 0) -> tqdm:
     """A bar in bytes with the time left; in a log file a line every ten seconds at most."""
-    style = {"dynamic_ncols": True} if sys.stderr.isatty() else textio.LOG_BAR
+    style = {"dynamic_ncols": True} if sys.stderr.isatty() else line_map.LOG_BAR
     return tqdm(
         total=total, initial=initial, desc=label, unit="B", unit_scale=True, unit_divisor=1000, leave=False, **style
     )

@@ -53,8 +53,9 @@ def run(args: argparse.Namespace) -> None:
     logging.getLogger("hydra").setLevel(logging.WARNING)  # no news of its own start
     if args.out is None and args.check is None:
         raise UserError("there is nothing to do: give --out FILE to write the converted checkpoint, or --check SAMPLE.")
-    if args.out is not None and Path(args.out).resolve() == Path(args.checkpoint).resolve():
-        raise UserError(f"--out {args.out} is the file to convert itself: give another name.")
+    given = [args.checkpoint, args.dict, args.src_dict, args.tgt_dict, *args.lm, args.src_lm, args.tgt_lm]
+    if args.out is not None and Path(args.out).resolve() in {Path(path).resolve() for path in given if path}:
+        raise UserError(f"--out {args.out} is one of the files to be read: give another name.")
     inputs = Inputs(
         dictionary=args.dict,
         dictionaries={side: path for side, path in (("src", args.src_dict), ("tgt", args.tgt_dict)) if path},

@@ -89,7 +89,7 @@ def score_bleu(args: argparse.Namespace) -> None:
     from lmfusion.scoring import bleu
 
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the paired test
-    name = args.generate or args.hyp
+    name = _system_name(args)
     hypotheses, references = _read_bleu(args)
     score = bleu.score(hypotheses, references, args.test_set, args.language_pair)
     paired: list[PairedResult] = []
@@ -128,6 +128,12 @@ def _read_baseline(args: argparse.Namespace, name: str, count: int) -> list[str]
     return baseline
 
 
+def _system_name(args: argparse.Namespace) -> str:
+    """The file's name, which stands beside "baseline" in the results."""
+    name = str(args.generate or args.hyp)
+    return f"./{name}" if name == "baseline" else name
+
+
 def _check_detokenize(args: argparse.Namespace) -> None:
     if args.detokenize and not args.generate:
         raise UserError("--detokenize goes with --generate: the text of --hyp has to be detokenized already.")
@@ -150,7 +156,7 @@ def score_rouge(args: argparse.Namespace) -> None:
     score = rouge.score(hypotheses, references, marker, exceptions)
     paired: list[PairedRouge] = []
     if args.baseline:
-        name = args.generate or args.hyp
+        name = _system_name(args)
         systems = {name: hypotheses}
         baseline = _read_baseline(args, name, len(hypotheses))
         paired = rouge_significance.paired_bootstrap(baseline, systems, references, marker, exceptions)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lmfusion.errors import UserError
+from lmfusion.errors import UserError, describe_os_error
 from lmfusion.inspection import Mix, inspect_checkpoint
 from lmfusion.report import checkpoints, side_by_side
 from lmfusion.report.run_folder import FINISHED, RunFolder
@@ -124,6 +124,9 @@ def main() -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"error: {describe_os_error(error)}", file=sys.stderr)
+        return 1
     return 0
 
 

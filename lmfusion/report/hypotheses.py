@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Union
 
-from lmfusion.errors import UserError
+from lmfusion.errors import UserError, describe_os_error
 from lmfusion.report import provenance
 from lmfusion.report.run_folder import RunFolder
 from lmfusion.scoring import bleu, generate_output, rouge
@@ -119,6 +119,9 @@ def main() -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        print(f"error: {describe_os_error(error)}", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -42,7 +42,7 @@ def run_step(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: L
             cannot be read.
     """
     lock = run.lock()
-    if not run.begin(args.step, args.command, seed=args.seed, data=args.data):
+    if not run.begin(args.step, args.command, seed=args.seed, data=args.data, launch=args.launch):
         line.keep(f"  {args.label}: finished before ({watcher.summary_text(run.step(args.step)['result'])})")
         return 0
     if isinstance(watcher, TrainingWatcher):
@@ -75,7 +75,8 @@ def describe_status(status: int) -> str:
 
 def _follow(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: LiveLine, log: IO[str], lock: int) -> int:
     """Start the command, copy its output into the log and its progress onto the live line."""
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "LOGLEVEL": "INFO"}
+    # In another encoding than UTF-8, what is read below would lose letters, and its score with them.
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONUTF8": "1", "LOGLEVEL": "INFO"}
     process = subprocess.Popen(
         [*args.launch, *args.command],
         stdout=subprocess.PIPE,
@@ -166,7 +167,7 @@ def parse_args(words: list[str] | None = None) -> argparse.Namespace:
         type=shlex.split,
         default=[],
         metavar="WORDS",
-        help="what starts the command on several devices ('torchrun ...'); not recorded, for it names machines",
+        help="what starts the command on several devices ('torchrun ...'); recorded without the names of machines",
     )
     words = sys.argv[1:] if words is None else words
     own = words[: words.index("--")] if "--" in words else words

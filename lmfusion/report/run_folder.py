@@ -16,6 +16,7 @@ import fcntl
 import json
 import os
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -33,6 +34,9 @@ _STEP: dict[str, Any] = {
     "result": dict,
     "data_sha256": (dict, str, type(None)),
 }
+
+_RESULTS = ("updates", "best_valid_loss", "best_valid_perplexity", "tokens_per_second", "sentences")
+_MIX: dict[str, Any] = {"side": str, "shares": dict, "gamma": (int, float)}
 
 
 class RunFolder:
@@ -88,8 +92,19 @@ class RunFolder:
         self._lock.flush()
         return self._lock.fileno()
 
-    def begin(self, name: str, command: list[str], *, seed: int | None = None, data: Path | None = None) -> bool:
+    def begin(
+        self,
+        name: str,
+        command: list[str],
+        *,
+        seed: int | None = None,
+        data: Path | None = None,
+        launch: Sequence[str] = (),
+    ) -> bool:
         """Record that a step starts or goes on; False if it is finished already.
+
+        Args:
+            launch: what starts the command on several devices, of which only the number of processes is recorded.
 
         Raises:
             UserError: the step was begun with another command or on other data.
@@ -97,12 +112,12 @@ class RunFolder:
         hashes = provenance.hash_data(data) if data else None
         before = self.step(name)
         if before:
-            self._check_same(name, "command", before.get("command"), command)
+            self._check_same(name, "command", _without_place(before.get("command")), _without_place(command))
             self._check_same(name, "data", before.get("data_sha256"), hashes)
             if before.get("state") == FINISHED:
                 return False
         step = {"seconds": 0.0, "attempts": 0, **before, "command": command, "data_sha256": hashes}
-        step["launch"] = provenance.launch(command)
+        step["launch"] = provenance.launch([*launch, *command])
         step.update(state=STARTED, attempts=step["attempts"] + 1, started_at=step.get("started_at", now()))
         self._update(name, step, seed=seed)
         return True
@@ -154,6 +169,12 @@ class RunFolder:
         write_json(self.path / RUN_FILE, record)
 
 
+def _without_place(command: list[str] | None) -> list[str]:
+    """A command without the folder of the package: a clone that was moved is the same clone."""
+    words = command or []
+    return [word for before, word in zip(["", *words], words) if before != "--user-dir"]
+
+
 def now() -> str:
     """The time, to the second, in UTC."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -182,21 +203,39 @@ def _checked(path: Path, record: dict[str, Any]) -> dict[str, Any]:
     Raises:
         UserError: naming the part that is not.
     """
-    steps = record.get("steps")
-    parts: list[tuple[Any, str, Any]] = [(record, name, dict) for name in ("steps", "model")]
-    parts += [(record, name, (dict, type(None))) for name in ("versions", "machine")]  # null: not known
-    for step in steps.values() if isinstance(steps, dict) else []:
-        parts.append(({"step": step}, "step", dict))
-        parts += [(step, name, kind) for name, kind in _STEP.items() if isinstance(step, dict)]
-        words = step.get("command") if isinstance(step, dict) else None
-        parts += [({"command": word}, "command", str) for word in (words if isinstance(words, list) else [])]
-    for owner, name, kind in parts:
+    for owner, name, kind in _parts(record):
         if name in owner and (not isinstance(owner[name], kind) or isinstance(owner[name], bool)):
             raise UserError(
                 f"{path}: {name} is {str(owner[name])[:40]!r}, which is never written there. Was it edited? Mend it or "
                 f"delete the run folder."
             )
     return record
+
+
+def _parts(record: dict[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, Any]]:
+    """Owner, name and type of what a record may have."""
+    yield from ((record, name, dict) for name in ("steps", "model"))
+    yield from ((record, name, (dict, type(None))) for name in ("versions", "machine"))  # null: not known
+    yield record, "seed", (int, type(None))
+    steps, model = record.get("steps"), record.get("model")
+    for step in steps.values() if isinstance(steps, dict) else []:
+        yield {"step": step}, "step", dict
+        if isinstance(step, dict):
+            yield from ((step, name, kind) for name, kind in _STEP.items())
+            yield from (({"command": word}, "command", str) for word in _listed(step, "command"))
+            yield from ((step.get("result") or {}, name, (int, float, type(None))) for name in _RESULTS)
+    if isinstance(model, dict):
+        yield from ((model, name, list) for name in ("mixes", "language_models"))
+        for mix in _listed(model, "mixes"):
+            found = mix if isinstance(mix, dict) else {}
+            yield from (({name: found.get(name)}, name, kind) for name, kind in _MIX.items())
+        for lm in _listed(model, "language_models"):
+            yield {"side": lm.get("side") if isinstance(lm, dict) else None}, "side", str
+
+
+def _listed(owner: Mapping[str, Any], name: str) -> list[Any]:
+    found = owner.get(name)
+    return found if isinstance(found, list) else []
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

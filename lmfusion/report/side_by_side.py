@@ -40,7 +40,7 @@ def pick_examples(
     sources: Sequence[str], references: Sequence[str], systems: dict[str, Sequence[str]], count: int
 ) -> list[Example]:
     """`count` examples at equal distances through the data set: nobody chose them."""
-    step = max(1, len(sources) // count)
+    step = max(1, len(sources) // max(1, count))
     numbers = list(range(step // 2, len(sources), step))[:count]
     return [
         Example(n + 1, sources[n], references[n], {name: hypotheses[n] for name, hypotheses in systems.items()})

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lmfusion.errors import UserError
+from lmfusion.errors import UserError, describe_os_error
 from lmfusion.report.live_line import clock
 from lmfusion.report.run_folder import FINISHED, RunFolder
 from lmfusion.scoring import rouge
@@ -122,11 +122,14 @@ def main() -> int:
     console = Console(record=True, width=None if sys.stdout.isatty() else FILE_WIDTH)
     try:
         console.print(make_table([read_row(RunFolder(path)) for path in args.runs]))
+        if args.save:
+            console.save_text(str(args.save))
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    if args.save:
-        console.save_text(str(args.save))
+    except OSError as error:
+        print(f"error: {describe_os_error(error)}", file=sys.stderr)
+        return 1
     return 0
 
 

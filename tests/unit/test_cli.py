@@ -101,6 +101,33 @@ def test_reader_that_stops_early_causes_no_traceback(files: Path) -> None:
     assert (printed.returncode, printed.stderr) == (0, "")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_one_line(files: Path) -> None:
+    command = [sys.executable, "-m", "lmfusion.cli", "score", "bleu", "--hyp", f"{files}/hyp", "--ref", f"{files}/ref"]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        printed = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert printed.returncode == 2
+    assert printed.stderr.startswith("lmfusion: error: the output: No space left on device")
+    assert printed.stderr.count("\n") == 1
+
+
+def test_a_terminal_that_is_not_utf8_gets_question_marks(files: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "lmfusion.cli", "--help"]
+    printed = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert (printed.returncode, printed.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("metric", ["bleu", "rouge"])
+def test_a_system_whose_file_is_called_baseline(
+    capsys: pytest.CaptureFixture[str], files: Path, monkeypatch: pytest.MonkeyPatch, metric: str
+) -> None:
+    monkeypatch.chdir(files)
+    (files / "hyp").rename("baseline")
+    assert cli.main(["score", metric, "--hyp", "baseline", "--ref", "ref", "--baseline", "base"]) == 0
+    assert "./baseline" in capsys.readouterr().out
+
+
 def test_score_bleu_prints_score_and_both_signatures(capsys: pytest.CaptureFixture[str], files: Path) -> None:
     assert cli.main(["score", "bleu", "--hyp", f"{files}/hyp", "--ref", f"{files}/ref"]) == 0
     printed = capsys.readouterr().out

@@ -118,9 +118,9 @@ def _scores_section(comparison: Comparison, tables: list[Table], options: Option
     """Scores, the figure, significance and examples."""
     blocks: list[Block] = [*tables, *difference_figures(comparison)]
     texts = _texts(comparison, options, notices)
-    if texts:
-        if options.significance and (table := significance_table(comparison, texts, notices)):
-            blocks.append(table)
+    if options.significance and (table := significance_table(comparison, texts, notices)):
+        blocks.append(table)
+    if texts and texts.sources:
         size = options.size if options.size in comparison.sizes else comparison.focus
         if examples := make_examples(comparison, size, texts, options.examples):
             blocks.append(examples)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from lmfusion.report.page.colours import styles
-from lmfusion.report.page.figure import Figure, drawing, finish, legend_below
+from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, legend_label
 from lmfusion.report.page.runs import Run
 from lmfusion.report.train_log import Progress
 
@@ -80,7 +80,7 @@ def _draw(kind: _Kind, curves: Sequence[Curve], prefix: str, subject: str) -> Fi
                 axes.plot(updates, [training[u].loss for u in updates], color=colour, linewidth=0.7, alpha=0.6)
             points = _points(curve, kind)
             updates, values = [update for update, _ in points], [value for _, value in points]
-            (line,) = axes.plot(updates, values, color=colour, linestyle=dashes, label=curve.label)
+            (line,) = axes.plot(updates, values, color=colour, linestyle=dashes, label=legend_label(curve.label))
             line.set(marker=mark, markersize=4, markevery=max(1, len(points) // MARKS))
             if curve.run.lost_loss:
                 lost.append(curve.label)

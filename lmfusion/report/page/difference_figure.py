@@ -10,7 +10,7 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from lmfusion.report.page import published
 from lmfusion.report.page.colours import GRID, INK, styles
 from lmfusion.report.page.comparison import Cell, Comparison, Row, mean, spread
-from lmfusion.report.page.figure import Figure, drawing, finish, legend_below
+from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, legend_label
 from lmfusion.report.page.score_tables import size_name
 
 
@@ -66,7 +66,7 @@ def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, 
             colour, mark = style[row.strategy]
             sizes, values, deviations = zip(*points)
             dashes = "-" if row.name == row.strategy else (0, (4, 1 + number % 4))
-            axes.plot(sizes, values, color=colour, marker=mark, linestyle=dashes, label=row.name)
+            axes.plot(sizes, values, color=colour, marker=mark, linestyle=dashes, label=legend_label(row.name))
             if row is not comparison.baseline and any(deviations):
                 axes.errorbar(sizes, values, yerr=deviations, fmt="none", ecolor=colour, elinewidth=1, capsize=3)
         for name_known, sizes_known, values_known in known:

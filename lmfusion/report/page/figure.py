@@ -17,6 +17,7 @@ from lmfusion.report.page.colours import DARK, GRID, INK
 
 _STYLE: Any = {  # matplotlib's types list every key that there is
     "svg.fonttype": "none",  # text stays text: readable by machines, in the page's own font
+    "text.parse_math": False,  # names of runs are no formulas
     "svg.hashsalt": "lmfusion",  # the same figure is the same file
     "font.family": "sans-serif",
     "font.size": 10,
@@ -63,6 +64,11 @@ def drawing(legend_entries: int = 0, height: float = HEIGHT) -> Iterator[tuple[D
         lines = (legend_entries + 1) // 2
         canvas = Drawing(figsize=(WIDTH, height + lines * LEGEND_LINE), layout="constrained")
         yield canvas, canvas.add_subplot()
+
+
+def legend_label(name: str) -> str:
+    """A name for the legend, from which matplotlib leaves out those that begin with an underscore."""
+    return f" {name}" if name.startswith("_") else name
 
 
 def legend_below(canvas: Drawing, axes: Axes) -> None:

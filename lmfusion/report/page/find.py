@@ -10,8 +10,6 @@ from lmfusion.errors import UserError
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.run_folder import RUN_FILE
 
-DEPTH = 3
-
 
 @dataclass(frozen=True)
 class Found:
@@ -49,14 +47,15 @@ def _split(word: str) -> tuple[str | None, Path]:
     return row, Path(folder)
 
 
-def _run_folders(folder: Path, depth: int = DEPTH) -> list[Path]:
-    """The folder itself if it is a run's; else those in it, down to a depth."""
+def _run_folders(folder: Path, above: frozenset[Path] = frozenset()) -> list[Path]:
+    """The folder itself if it is a run's; else those in it. Of a link to a folder above it, none."""
     if (folder / RUN_FILE).exists() or (folder / "train.log").exists():
         return [folder]
-    if not folder.is_dir() or depth == 0:
+    place = folder.resolve()
+    if not folder.is_dir() or place in above:
         return []
     inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    return [found for path in inside for found in _run_folders(path, depth - 1)]
+    return [found for path in inside for found in _run_folders(path, above | {place})]
 
 
 def _explain_nothing(folder: Path) -> str:

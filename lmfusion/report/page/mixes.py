@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lmfusion.report.page.colours import sequence, styles
 from lmfusion.report.page.comparison import Comparison, mean, spread
-from lmfusion.report.page.figure import Figure, drawing, finish, legend_below
+from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, legend_label
 from lmfusion.report.page.score_tables import size_name
 from lmfusion.report.page.table import Cell, Table
 
@@ -89,7 +89,7 @@ def _draw(lines: Sequence[tuple[Mix, str, str]], name: str, title: str) -> Figur
     with drawing(len(lines)) as (canvas, axes):
         for mix, colour, mark in lines:
             places = [layers.index(layer) for layer in mix.layers]
-            axes.plot(places, mix.mean_shares(), color=colour, marker=mark, label=mix.label)
+            axes.plot(places, mix.mean_shares(), color=colour, marker=mark, label=legend_label(mix.label))
         axes.set_xticks(range(len(layers)))
         axes.set_xticklabels([layer.replace("layer ", "") for layer in layers], rotation=45 if len(layers) > 9 else 0)
         axes.set_ylim(bottom=0)

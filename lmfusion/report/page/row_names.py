@@ -50,13 +50,17 @@ def _settings(run: Run) -> Settings:
     settings = dict(run.flags.settings())
     if run.step("train") and run.step("generate"):
         settings.update((f"generation's {name}", value) for name, value in run.generation.settings().items())
-    for lm in run.model.get("language_models", ()):
-        if lm.get("fingerprint"):
-            side = {"source": "src", "target": "tgt"}[lm["side"]]
-            settings[f"{side}-lm"] = str(lm["fingerprint"])[:12]
+    settings.update(_fingerprints(run))
     if hashes := run.data_hashes("train."):
         settings["training data"] = hashes[0][:12]
     return settings
+
+
+def _fingerprints(run: Run) -> Settings:
+    """Of the language models inside, known once training has finished: their files' names say less."""
+    sides = {"source": "src-lm", "target": "tgt-lm"}
+    models = [lm for lm in run.model.get("language_models", ()) if lm.get("fingerprint")]
+    return {sides[lm["side"]]: str(lm["fingerprint"])[:12] for lm in models}
 
 
 def _differing(runs: Iterable[Run]) -> list[str]:
@@ -66,12 +70,18 @@ def _differing(runs: Iterable[Run]) -> list[str]:
         by_size[run.pairs].append(run)
     found: dict[str, None] = {}
     for group in by_size.values():
-        generated = [run for run in group if run.step("generate")]
         for name in dict.fromkeys(name for run in group for name in _settings(run)):
-            concerned = generated if name.startswith("generation's ") else group
-            if len({_settings(run).get(name) for run in concerned}) > 1:
+            if any(len({_settings(run).get(name) for run in known}) > 1 for known in _comparable(group, name)):
                 found[name] = None
     return list(found)
+
+
+def _comparable(group: Sequence[Run], name: str) -> list[list[Run]]:
+    """The runs in whose value of a setting a difference means something."""
+    if name.startswith("generation's "):
+        return [[run for run in group if run.step("generate")]]
+    finished = [run for run in group if name in _fingerprints(run)]
+    return [finished, [run for run in group if run not in finished]] if finished else [list(group)]
 
 
 def _row_name(name: str, settings: Settings, differing: Sequence[str]) -> str:

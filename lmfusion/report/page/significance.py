@@ -30,7 +30,7 @@ class _Result:
     signature: str
 
 
-def significance_table(comparison: Comparison, texts: Texts, notices: Notices) -> Table | None:
+def significance_table(comparison: Comparison, texts: Texts | None, notices: Notices) -> Table | None:
     """Every run that has a baseline run of the same size and seed beside it; None where there is none.
 
     BLEU or, where there is none, ROUGE-1, -2 and -L.
@@ -38,10 +38,10 @@ def significance_table(comparison: Comparison, texts: Texts, notices: Notices) -
     baseline = comparison.baseline
     if baseline is None:
         return None
-    if not texts.raw_reference:
+    if texts is None or not texts.raw_reference:
         notices.warn(
             f"{comparison.task.title}: the reference text is not at hand, so nothing is said of significance. Give it "
-            "with --source and --reference."
+            "with --reference."
         )
         return None
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the bootstrap

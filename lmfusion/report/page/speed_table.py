@@ -13,6 +13,7 @@ from lmfusion.report.page.runs import Run
 from lmfusion.report.page.table import Cell, Table
 
 STEPS = ("train", "generate")
+_OF_SPEED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "WORLD_SIZE", "SLURM_NTASKS", "SLURM_NNODES", "NVIDIA_TF32_OVERRIDE")
 COLUMNS = ("", "training, tokens/s", "× baseline", "generation, tokens/s", "× baseline")
 HEADINGS = (
     *("row", "step", "mean tokens/s", "standard deviation", "runs"),
@@ -21,22 +22,32 @@ HEADINGS = (
 
 
 def speed_tables(comparison: Comparison) -> list[Table]:
-    """A table for each kind of machine, for speeds on different ones cannot be compared."""
-    machines: dict[str, Mapping[str, Any]] = {}
-    for run in comparison.runs:
-        machine = run.record.get("machine") or {}
-        machines[json.dumps(machine, sort_keys=True)] = machine
+    """A table for each kind of machine and way to start, for speeds of different ones cannot be compared."""
+    machines = {_key(run): _conditions(run) for run in comparison.runs}
     prefix = f"{comparison.slug}-" if comparison.slug else ""
     tables = []
-    for number, (key, machine) in enumerate(machines.items(), start=1):
+    for number, (key, conditions) in enumerate(machines.items(), start=1):
         name = f"{prefix}speed" if len(machines) == 1 else f"{prefix}speed-{number}"
-        table = _table(comparison, name, key, machine)
+        table = _table(comparison, name, key, conditions)
         if table.rows:
             tables.append(table)
     return tables
 
 
-def _table(comparison: Comparison, name: str, key: str, machine: Mapping[str, Any]) -> Table:
+def _conditions(run: Run) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The machine, and how training (or, where nothing is trained, generation) was started on it."""
+    launch = (run.step("train") or run.step("generate")).get("launch") or {}
+    variables = {name: value for name, value in (launch.get("environment") or {}).items() if name in _OF_SPEED}
+    return run.record.get("machine") or {}, {**launch, "environment": variables} if launch else {}
+
+
+def _key(run: Run) -> str:
+    return json.dumps(_conditions(run), sort_keys=True)
+
+
+def _table(
+    comparison: Comparison, name: str, key: str, conditions: tuple[Mapping[str, Any], Mapping[str, Any]]
+) -> Table:
     speeds = {row.name: _speeds(row, key) for row in comparison.rows}
     base = speeds[comparison.baseline.name] if comparison.baseline else {}
     rows = [[Cell(row.name), *_cells(row, speeds[row.name], base)] for row in comparison.rows if speeds[row.name]]
@@ -44,8 +55,9 @@ def _table(comparison: Comparison, name: str, key: str, machine: Mapping[str, An
         record for row in comparison.rows for step in STEPS if (record := _record(row, step, speeds[row.name], base))
     ]
     notes = [
-        f"{describe(machine)}. Training: target tokens, the median of a run's logging intervals; generation: what "
-        "fairseq-generate counts. Mean over all runs of a row, of every size and seed that finished that step."
+        f"{describe(conditions[0])}{_started(conditions[1])}. Training: target tokens, the median of a run's logging "
+        "intervals; generation: what fairseq-generate counts. Mean over all runs of a row, of every size and seed that "
+        "finished that step."
     ]
     if any(cell.note for row in rows for cell in row):
         notes.append("paper: its ratio, which is to SHARED (its Table 5).")
@@ -61,13 +73,21 @@ def describe(machine: Mapping[str, Any]) -> str:
     return ", ".join(str(word) for word in (*words, machine.get("system")) if word)
 
 
-def _speeds(row: Row, machine: str) -> dict[str, list[float]]:
-    """By step, of the runs on one machine."""
+def _started(launch: Mapping[str, Any]) -> str:
+    """How training was started, in words."""
+    processes = [f"{name} {value}" for name, value in (launch.get("processes") or {}).items()]
+    variables = [f"{name}={value}" for name, value in (launch.get("environment") or {}).items()]
+    words = [*(launch.get("precision") or []), *processes, *variables]
+    return f"; training started with {', '.join(map(str, words))}" if words else ""
+
+
+def _speeds(row: Row, key: str) -> dict[str, list[float]]:
+    """By step, of the runs on one machine, started in one way."""
     found: dict[str, list[float]] = defaultdict(list)
     for run in row.runs:
         for step in STEPS:
             speed = _speed(run, step)
-            if speed and json.dumps(run.record.get("machine") or {}, sort_keys=True) == machine:
+            if speed and _key(run) == key:
                 found[step].append(speed)
     return found
 

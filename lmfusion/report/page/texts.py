@@ -23,6 +23,7 @@ class Texts:
     """The sentences of a test set; item k of each list is the same sentence."""
 
     sources: list[str]
+    """Empty if they are not at hand: then there are no examples."""
     references: list[str]
     raw_source: bool
     """Whether it is the text itself, not what fairseq-generate printed of it."""
@@ -52,7 +53,9 @@ def find_texts(
             f"{comparison.task.title}: source and reference texts are not at hand ({len(sources):,} source and "
             f"{len(references):,} reference lines), so there are no examples. Give them with --source and --reference."
         )
-        return None
+        if not references:
+            return None
+        sources = []
     return Texts(sources, references, raw_source=bool(source), raw_reference=bool(reference))
 
 

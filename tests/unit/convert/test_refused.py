@@ -192,7 +192,9 @@ def test_output_that_cannot_be_written_is_not_half_written(
     assert cli.main(["convert", path, "--dict", dicts["src"], "--out", str(tmp_path / "no" / "out.pt")]) == 2
     assert "no/out.pt could not be written" in capsys.readouterr().err
     assert cli.main(["convert", path, "--dict", dicts["src"], "--out", path]) == 2
-    assert "is the file to convert itself" in capsys.readouterr().err
+    assert "is one of the files to be read" in capsys.readouterr().err
+    assert cli.main(["convert", path, "--dict", dicts["src"], "--out", dicts["src"]]) == 2
+    assert "is one of the files to be read" in capsys.readouterr().err
     assert cli.main(["convert", path, "--dict", dicts["src"]]) == 2
     assert "give --out FILE to write the converted checkpoint, or --check SAMPLE" in capsys.readouterr().err
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
+import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -96,3 +99,31 @@ def test_a_full_disk_is_one_error_and_leaves_nothing_half_written(tmp_path: Path
 def test_a_moses_flag_without_a_meaning_here_is_refused() -> None:
     with pytest.raises(textio.DataError, match="--moses-something"):
         tokenize_text.moses_options(["--tokenizer", "moses", "--moses-something"])
+
+
+def test_a_byte_order_mark_is_no_part_of_the_text(tmp_path: Path) -> None:
+    source, target = tmp_path / "raw", tmp_path / "tok"
+    source.write_bytes("\ufeffHello world.\n".encode())
+    tokenize_text.tokenize_file(source, target, "en", workers=1)
+    assert target.read_text(encoding="utf-8") == "Hello world .\n"
+
+
+@pytest.mark.parametrize("compress", [lzma.compress, gzip.compress], ids=["xz", "gz"])
+def test_a_file_that_was_cut_is_one_error_also_when_its_lines_are_counted(
+    tmp_path: Path, compress: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / ("cut.xz" if compress is lzma.compress else "cut.gz")
+    data = compress(os.urandom(3000).hex().encode())
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises(textio.DataError, match=rf"{path}: cannot be decompressed"):
+        tokenize_text.tokenize_file(path, tmp_path / "out", "en")
+
+
+def test_an_output_that_is_the_input_and_no_workers_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "raw"
+    source.write_text("Hello.\n", encoding="utf-8")
+    with pytest.raises(textio.DataError, match="is one of the files to be read"):
+        tokenize_text.tokenize_file(source, source, "en")
+    with pytest.raises(textio.DataError, match="--workers -1: give a number above 0"):
+        tokenize_text.tokenize_file(source, tmp_path / "tok", "en", workers=-1)
+    assert source.read_text(encoding="utf-8") == "Hello.\n"

@@ -217,6 +217,16 @@ def test_the_clock(seconds: float, text: str) -> None:
     assert live_line.clock(seconds) == text
 
 
+def test_output_is_utf8_whatever_the_locale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "")
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setenv("PYTHONCOERCECLOCALE", "0")
+    monkeypatch.setenv("PYTHONUTF8", "0")
+    status, _ = run_live(tmp_path, "print('Größe der Würfel')", "--updates", "20")
+    assert status == 0
+    assert "Größe der Würfel" in (tmp_path / "train.log").read_text(encoding="utf-8")
+
+
 def test_what_launches_a_command_is_run_and_not_recorded(tmp_path: Path) -> None:
     """It names machines and ports, which differ when a job goes on elsewhere."""
     launched = "import os, sys; print('launched'); os.execvp(sys.argv[1], sys.argv[1:])"

@@ -104,6 +104,14 @@ def test_outside_a_repository_there_is_no_commit(tmp_path: Path) -> None:
     assert provenance.git_commit(tmp_path) is None
 
 
+def test_a_clone_that_was_moved_goes_on_with_its_runs(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
+    assert run.begin("train", [*COMMAND, "--user-dir", "/old/clone/lmfusion", "--seed", "1"])
+    assert run.begin("train", [*COMMAND, "--user-dir", "/new/clone/lmfusion", "--seed", "1"])
+    with pytest.raises(UserError, match="with other flags"):
+        run.begin("train", [*COMMAND, "--user-dir", "/new/clone/lmfusion", "--seed", "2"])
+
+
 def test_how_a_command_was_started_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads, processes and precision change the last digits of every figure."""
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
@@ -114,6 +122,9 @@ def test_how_a_command_was_started_is_recorded(tmp_path: Path, monkeypatch: pyte
     assert started["processes"] == {"nproc_per_node": "2"}
     assert started["precision"] == ["bf16"]
     assert started["environment"]["OMP_NUM_THREADS"] == "3"
+    assert "node17" not in str(run.record)
+    run.begin("launched", ["fairseq-train", "bin"], launch=["torchrun", "--nproc-per-node", "8", "--rdzv", "node17"])
+    assert run.step("launched")["launch"]["processes"] == {"nproc-per-node": "8"}
     assert "node17" not in str(run.record)
     run.begin("test", ["fairseq-generate", "bin"])
     assert run.step("test")["launch"]["precision"] == ["fp32"]

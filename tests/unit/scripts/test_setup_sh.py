@@ -132,8 +132,19 @@ def test_half_made_environment_is_made_again(checkout: Any, left: list[str]) -> 
 
 def test_moved_folder_is_noticed(checkout: Any) -> None:
     checkout.succeed()
+    pip = checkout.root / ".venv" / "bin" / "pip"
+    pip.write_text(f"#!{checkout.root}/.venv/bin/python\nimport pip\n", encoding="utf-8")
+    assert ".venv is up to date" in checkout.succeed()
     checkout.root = checkout.root.rename(checkout.root.with_name("moved"))
-    assert "completing .venv" in checkout.succeed()
+    assert ".venv does not work (an interrupted run, or a folder that was moved): making it again" in checkout.succeed()
+
+
+def test_long_folder_names_are_in_the_second_line_of_commands(checkout: Any) -> None:
+    checkout.succeed()
+    pip = checkout.root / ".venv" / "bin" / "pip"
+    words = f"""#!/bin/sh\n'''exec' "{checkout.root}/.venv/bin/python" "$0" "$@"\n"""
+    pip.write_text(words, encoding="utf-8")
+    assert ".venv is up to date" in checkout.succeed()
 
 
 def test_gpu_gets_the_default_build(checkout: Any) -> None:

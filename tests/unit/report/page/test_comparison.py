@@ -147,6 +147,21 @@ def test_runs_with_different_training_data_or_language_models_are_rows_of_their_
     assert any(row.name == "SRC-ELMO (src-lm 111111111111)" for row in comparison.rows)
 
 
+def test_a_run_that_still_trains_is_a_seed_of_its_row_though_its_language_model_is_known_by_name_only(
+    maker, compared
+) -> None:
+    for seed in (1, 2):
+        path = maker.run(f"elmo-{seed}", "src_elmo", bleu=1.0, seed=seed)
+        done = {"language_models": [{"side": "source", "fusion": "elmo", "fingerprint": "1" * 20}]}
+        record = json.loads((path / "run.json").read_text())
+        if seed == 2:
+            record["steps"]["train"]["state"] = "started"
+        change(path, **record, **({"model": done} if seed == 1 else {}))
+    ((comparison,), notices) = compared(maker.folder)
+    assert [(row.name, len(row.runs)) for row in comparison.rows] == [("SRC-ELMO", 2)]
+    assert not [text for text in texts(notices, NOTE) if "differ in" in text]
+
+
 def test_a_plain_model_with_another_bpe_than_the_language_models_has_the_papers_name_for_it(maker, compared) -> None:
     maker.run("shared", "shared", bleu=10.0)
     maker.run("elmo", "src_elmo", bleu=12.0)

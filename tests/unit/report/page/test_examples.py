@@ -203,3 +203,17 @@ def test_nothing_is_said_of_significance_without_the_text_that_was_scored(record
     notices = Notices()
     assert significance_table(comparison, find(comparison), notices) is None
     assert "nothing is said of significance" in notices.of_kind(WARNING)[0].text
+
+
+def test_significance_needs_the_reference_only(maker, compared) -> None:
+    source, reference = maker.texts()
+    for name in ("baseline", "src_ft"):
+        record_texts(maker.run(name, name, bleu=1.0), source, reference)
+    source.unlink()
+    ((comparison,), _) = compared(maker.folder)
+    notices = Notices()
+    found = find(comparison, notices)
+    assert (found.sources, found.references) == ([], REFERENCES)
+    assert len(significance_table(comparison, found, notices).rows) == 2
+    (warning,) = notices.of_kind(WARNING)
+    assert "so there are no examples" in warning.text

@@ -94,6 +94,12 @@ def test_learning_curves_are_drawn_of_what_the_logs_have(maker) -> None:
     assert {"a", "b"} <= set(labels(figures[0].svg))
 
 
+def test_names_of_runs_are_no_formulas_and_none_is_left_out(maker) -> None:
+    runs = [read(maker.run("a$b$frac$")), read(maker.run("_trial", "src_ft"))]
+    figure, _ = curve_figures(runs, "curve", "two runs")
+    assert {"a$b$frac$", "_trial"} <= {text.strip() for text in labels(figure.svg)}
+
+
 def test_validation_bleu_has_a_curve_where_it_was_computed(maker) -> None:
     path = maker.run("a")
     log = (path / "train.log").read_text()

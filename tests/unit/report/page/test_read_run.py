@@ -48,6 +48,9 @@ def test_without_a_number_in_the_data_folders_name_the_log_tells_the_size(maker)
         ('{"name": "run", "steps": {}}', "has no steps"),
         ('{"steps": {"train": {"command": ["x"]}}}', "neither state nor command of its step 'train'"),
         ('{"steps": {"train": {"state": "finished", "command": ["x"], "seconds": 1}}}', "has no result of it"),
+        ('{"seed": "x", "steps": {"train": {}}}', "seed is 'x'"),
+        ('{"steps": {"train": {"result": {"tokens_per_second": "fast"}}}}', "tokens_per_second is 'fast'"),
+        ('{"steps": {}, "model": {"mixes": [{"side": "source"}]}}', "shares is 'None'"),
     ],
 )
 def test_a_half_written_record_makes_the_run_unreadable_and_says_which_file(maker, content: str, said: str) -> None:
@@ -149,6 +152,13 @@ def test_a_folder_of_run_folders_stands_for_these_under_their_shortest_different
     assert [(each.path, each.name) for each in found] == list(zip(paths, ["100/a", "100/b", "200/a", "200/b"]))
     assert [each.name for each in find_runs([str(paths[0]), str(paths[1])], Notices())] == ["a", "b"]
     assert len(find_runs([str(paths[0]), str(maker.folder)], Notices())) == 4, "none twice"
+
+
+def test_run_folders_are_found_at_any_depth_and_a_link_upwards_ends(maker) -> None:
+    maker.run("results/cpu/bitext-100/row/seed-1", bleu=1.0)
+    (maker.folder / "results" / "again").symlink_to(maker.folder, target_is_directory=True)
+    (found,) = find_runs([str(maker.folder)], Notices())
+    assert found.name == "seed-1"
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,21 @@ def test_speeds_of_different_machines_are_not_compared(maker, compared) -> None:
     assert cpu_table.name != gpu_table.name
 
 
+def test_speeds_of_different_numbers_of_processes_are_not_compared(maker, compared) -> None:
+    for name, strategy, processes in (("base", "baseline", {"nproc_per_node": "8"}), ("elmo", "src_elmo", {})):
+        path = maker.run(name, strategy, bleu=1.0)
+        record = json.loads((path / "run.json").read_text())
+        environment = {"OMP_NUM_THREADS": "1", "PYTHONHASHSEED": name}
+        launch = {"processes": processes, "precision": ["fp16"], "environment": environment}
+        record["steps"]["train"]["launch"] = launch
+        (path / "run.json").write_text(json.dumps(record))
+    ((comparison,), _) = compared(maker.folder)
+    eight, one = speed_tables(comparison)
+    assert [row[0] for row in cells(eight)] == ["baseline"]
+    assert "training started with fp16, nproc_per_node 8, OMP_NUM_THREADS=1." in eight.notes[0]
+    assert "training started with fp16, OMP_NUM_THREADS=1." in one.notes[0]
+
+
 def test_every_run_has_a_line_whatever_became_of_it(maker, compared) -> None:
     maker.run("fine", bleu=12.0, seed=4, model={"trainable": 5_400_000, "frozen": 4_800_000})
     lost = maker.run("lost", "src_ft", bleu=1.0, losses=(8.0, float("nan")))

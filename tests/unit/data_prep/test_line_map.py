@@ -9,21 +9,22 @@ import sys
 import time
 from pathlib import Path
 
+import line_map
 import pytest
 import textio
 
-LINES = [f"line {number}" for number in range(4 * textio.CHUNK_LINES)]
+LINES = [f"line {number}" for number in range(4 * line_map.CHUNK_LINES)]
 
 # Two workers that note their numbers and work on.
 WORK = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
-import textio
+import line_map
 def convert(lines):
     open(os.path.join(sys.argv[2], str(os.getpid())), "w").close()
     time.sleep(600)
     return lines
-list(textio.map_lines(convert, ["line"] * 2000, 2000, "work", workers=2))
+list(line_map.map_lines(convert, ["line"] * 2000, 2000, "work", workers=2))
 """
 
 
@@ -35,7 +36,7 @@ def killed_at_line_700(lines: list[str]) -> list[str]:
 
 def test_a_killed_worker_is_one_error() -> None:
     with pytest.raises(textio.DataError, match=r"a worker process was killed.*run the same command again"):
-        list(textio.map_lines(killed_at_line_700, LINES, len(LINES), "work", workers=2))
+        list(line_map.map_lines(killed_at_line_700, LINES, len(LINES), "work", workers=2))
 
 
 def runs(process: int) -> bool:
