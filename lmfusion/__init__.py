@@ -19,6 +19,9 @@ from lmfusion import (  # noqa: E402
     half_precision,
     hydra_configs,
     learning_rates,
+    lm_commands,
+    moving_average,
+    pruning,
     resuming,
     same_batches,
     saving,
@@ -36,6 +39,9 @@ distributed.install()
 half_precision.install()
 failures.install()
 decoding_memory.install()
+lm_commands.install()
+moving_average.install()
+pruning.install()
 
 import lmfusion.criterions  # noqa: E402
 import lmfusion.fusion.architectures  # noqa: E402

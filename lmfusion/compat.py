@@ -78,8 +78,18 @@ def _batch_every_sentence() -> None:
         return
 
     def batch_by_size(indices: Iterable[int], *args: Any, **kwargs: Any) -> Any:
-        """fairseq's, with the batch it leaves out."""
+        """fairseq's, with the batch it leaves out.
+
+        Raises:
+            UserError: there is no sentence.
+        """
         wanted = indices if isinstance(indices, np.ndarray) else np.fromiter(indices, dtype=np.int64, count=-1)
+        if not len(wanted):
+            raise UserError(
+                "no sentence of a data set is left: all are longer than the model, --max-source-positions, "
+                "--max-target-positions or --max-tokens allow. Mend that, or leave a validation set out by "
+                "--disable-validation."
+            )
         batches = original(wanted, *args, **kwargs)
         done = sum(len(batch) for batch in batches)
         if kwargs.get("fixed_shapes") is None and done < len(wanted):  # batches keep the order of the indices

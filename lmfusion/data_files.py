@@ -44,6 +44,8 @@ def check_binarized(path: str, dictionary: Sized | None) -> None:
         return
     kind = _code_to_dtype.get(header[17]) if len(header) == _HEADER else None
     count = int.from_bytes(header[18:], "little")
+    if header[:17] == _MAGIC and kind is not None and count == 0:
+        raise UserError(f"{index} has no sentence: prepare it again from a text that has one (fairseq-preprocess).")
     if header[:17] != _MAGIC or kind is None or index.stat().st_size != _HEADER + count * 12:
         raise UserError(f"{index} is cut or damaged: prepare the data again (fairseq-preprocess).")
     sizes = np.fromfile(index, np.int32, count, offset=_HEADER).astype(np.int64)
@@ -52,9 +54,9 @@ def check_binarized(path: str, dictionary: Sized | None) -> None:
     ends = np.cumsum(sizes) * width
     if (sizes < 0).any() or not np.array_equal(starts, ends - sizes * width):
         raise UserError(f"{index} is damaged: prepare the data again (fairseq-preprocess).")
-    if data.stat().st_size != (ends[-1] if count else 0):
+    if data.stat().st_size != ends[-1]:
         raise UserError(f"{data} is not as long as {index.name} says: prepare the data again (fairseq-preprocess).")
-    if dictionary is not None and count:
+    if dictionary is not None:
         _check_ids(data, np.memmap(data, kind, "r"), len(dictionary))
 
 

@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 from fairseq import options
 from fairseq.tasks.fairseq_task import FairseqTask
+from fairseq.tasks.translation import TranslationTask
 from fairseq.trainer import Trainer
 from omegaconf import open_dict
 from torch import nn
@@ -188,6 +189,13 @@ def _wrap_validation() -> None:
 
     valid_step.knows_empty_batches = True  # type: ignore[attr-defined]
     FairseqTask.valid_step = valid_step
+    with_bleu: Callable[..., Any] = TranslationTask.valid_step
+
+    def translation_valid_step(self: Any, sample: Any, *args: Any, **kwargs: Any) -> Any:
+        """fairseq's, which translates the batch with --eval-bleu."""
+        return with_bleu(self, sample, *args, **kwargs) if sample else (0.0, 0, {})
+
+    TranslationTask.valid_step = translation_valid_step
 
 
 def _wrap_trainer() -> None:

@@ -12,6 +12,7 @@ from fairseq.trainer import Trainer
 from torch import Tensor
 
 from lmfusion.errors import UserError
+from lmfusion.learning_rates import optimizer_name
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ def overflow_advice(cfg: Any, update: int, reason: str) -> str:
         mends.append("--clip-norm 0.1")
     if half:
         mends.append(f"--bf16 or float32 instead of {'--fp16' if common.fp16 else '--amp'}, whose range ends at 65,504")
-    if optimizer is not None and optimizer.get("_name") == "nag":
+    if optimizer_name(optimizer) == "nag":
         adam = "--optimizer adam --adam-betas '(0.9, 0.98)' --lr 5e-4 --lr-scheduler inverse_sqrt --warmup-updates 4000"
         mends.append(f"Adam instead of Nesterov's momentum ({adam})")
     return (

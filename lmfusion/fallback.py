@@ -9,7 +9,7 @@ from typing import Any
 
 from lmfusion.errors import UserError
 from lmfusion.lm.checkpoint_files import updates_in
-from lmfusion.lm.loading import check_checkpoint
+from lmfusion.lm.loading import check_checkpoint, read_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -71,12 +71,19 @@ def _another(damaged: Path, reason: str) -> Path:
         except UserError as error:
             logger.warning(f"not usable either: {error}")
             continue
+        if not has_optimizer(other):  # averaged or exported: training would begin at update 0
+            continue
         logger.warning(f"DAMAGED CHECKPOINT: {reason} Training goes on from {other} instead, {_loss(damaged, other)}.")
         return other
     raise UserError(
-        f"{reason} None of the {len(others)} other checkpoints there is whole. Copy one from elsewhere, or begin anew "
-        f"in another --save-dir."
+        f"{reason} None of the {len(others)} other checkpoints there is whole and has the optimizer's state. Copy one "
+        f"from elsewhere, or begin anew in another --save-dir."
     )
+
+
+def has_optimizer(path: Path) -> bool:
+    """Whether training can go on from a whole checkpoint; not from an averaged or exported one."""
+    return read_checkpoint(path).get("last_optimizer_state") is not None
 
 
 def warn_of_beginning_anew(last: Path) -> None:

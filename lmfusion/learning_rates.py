@@ -76,8 +76,15 @@ def check_optimizer_settings(cfg: Any, flag: str) -> None:
         )
     if distributed.ddp_backend == "fully_sharded":
         raise UserError(f"{flag} does not go with --ddp-backend fully_sharded: use pytorch_ddp.")
-    if cfg["optimizer"] is not None and cfg["optimizer"].get("_name") == "composite":
+    if optimizer_name(cfg["optimizer"]) == "composite":
         raise UserError(f"{flag} does not go with --optimizer composite, which has groups of its own: leave one out.")
+    if getattr(cfg["optimizer"], "relative_step", False):
+        raise UserError(f"{flag} does not go with --relative-step, by which Adafactor sets its rate: leave one out.")
+
+
+def optimizer_name(section: Any) -> str | None:
+    """The name in fairseq's configuration of an optimizer; of older ones that is an argparse.Namespace."""
+    return getattr(section, "_name", None) or getattr(section, "optimizer", None)
 
 
 def check_unused_parameters(cfg: Any, flag: str) -> None:
@@ -122,6 +129,10 @@ def _multiply_while_stepping(optimizer: torch.optim.Optimizer) -> None:
             rate = _rate(group["params"][0]) if group["params"] else None
             if rate is not None:
                 group["lr"] = group["lr"] * rate.factor
+            if rate is not None and rate.frozen:
+                # In half precision, and with legacy_ddp, they have zeros: Adam would count steps that were none.
+                for parameter in group["params"]:
+                    parameter.grad = None
 
     def after(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         for group, lr in zip(optimizer.param_groups, kept):

@@ -18,10 +18,10 @@ from omegaconf.errors import OmegaConfBaseException
 from lmfusion import early_stop, finished_runs
 from lmfusion.atomic_files import UNFINISHED
 from lmfusion.errors import UserError
-from lmfusion.fallback import LAST, starts_from, warn_of_beginning_anew, whole_checkpoint
+from lmfusion.fallback import LAST, has_optimizer, starts_from, warn_of_beginning_anew, whole_checkpoint
 from lmfusion.lm import frozen_file
 from lmfusion.lm.checkpoint_contents import check_sizes
-from lmfusion.lm.loading import read_file
+from lmfusion.lm.loading import read_checkpoint, read_file
 
 _ODD_CONTENT = (
     *(TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError, RuntimeError, OSError),
@@ -113,14 +113,37 @@ def _fall_back() -> None:
             for left in folder.glob(f"*.pt{UNFINISHED}"):
                 left.unlink(missing_ok=True)
         _, goes_on = starts_from(cfg, trainer.checkpoint_suffix)
-        extra_state, itr = original(_from_whole(cfg, trainer.checkpoint_suffix), trainer, **kwargs)
+        chosen = _from_whole(cfg, trainer.checkpoint_suffix)
+        extra_state, itr = original(chosen, trainer, **kwargs)
         if extra_state is not None and goes_on and not (cfg.reset_optimizer or cfg.reset_meters):
             early_stop.restore(extra_state.get(early_stop.KEY))
+        if extra_state is not None and goes_on and not cfg.reset_optimizer:
+            _check_optimizer(starts_from(chosen, trainer.checkpoint_suffix)[0], trainer)
         finished_runs.watch()
         return extra_state, itr
 
     load_checkpoint.falls_back = True  # type: ignore[attr-defined]
     checkpoint_utils.load_checkpoint = load_checkpoint
+
+
+def _check_optimizer(path: Path | None, trainer: Any) -> None:
+    """Without the optimizer's state fairseq begins at update 0, with the weights of the last one.
+
+    Raises:
+        UserError: the run was to go on.
+    """
+    if path is None or trainer.get_num_updates() > 0 or has_optimizer(path):
+        return
+    history = read_checkpoint(path).get("optimizer_history") or [{}]
+    done = int(history[-1].get("num_updates", 0))
+    if finished_runs.why_finished(trainer.cfg, done) is not None:
+        trainer.set_num_updates(done)  # finished_runs says so and changes nothing
+        return
+    raise UserError(
+        f"{path} has no optimizer state (--no-save-optimizer-state, lmfusion average or export), so training cannot "
+        f"go on from its {done:,} updates. To begin a new training with its weights add --reset-optimizer, or give it "
+        f"as --finetune-from-model with another --save-dir."
+    )
 
 
 def _from_whole(cfg: Any, suffix: str) -> Any:

@@ -56,10 +56,18 @@ def _check_generators() -> None:
     def build_generator(
         self: Any, models: Any, args: Any, seq_gen_cls: Any = None, extra_gen_cls_kwargs: Any = None, **kwargs: Any
     ) -> Any:
-        """fairseq's, for what will not be ignored."""
+        """fairseq's, for what will not be ignored, and no longer than the language model reads.
+
+        Raises:
+            UserError: as :func:`check`.
+        """
+        lm = (extra_gen_cls_kwargs or {}).get("lm_model")
         if getattr(args, "lm_path", None):
-            check((extra_gen_cls_kwargs or {}).get("lm_model"), args, self.target_dictionary)
-        return original(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+            check(lm, args, self.target_dictionary)
+        generator = original(self, models, args, seq_gen_cls, extra_gen_cls_kwargs, **kwargs)
+        if lm is not None and hasattr(generator, "max_len"):
+            generator.max_len = min(generator.max_len, lm.max_positions())
+        return generator
 
     build_generator.checks_lm = True  # type: ignore[attr-defined]
     FairseqTask.build_generator = build_generator

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from lmfusion.errors import UserError
 from lmfusion.lm.interface import Head, PretrainedLM
 from lmfusion.lm.layers import Block, TokenEmbedding, Tower
+from lmfusion.lm.layout import RowLayout
 from lmfusion.lm.symbols import SymbolTable
 from lmfusion.precision import training_autocast
 
@@ -25,12 +26,13 @@ class TransformerLM(PretrainedLM):
         dictionary: of the text.
 
     Raises:
-        ValueError: if the heads do not divide the channels.
+        UserError: if the sizes make no model, or the dictionary is not used as a whole.
     """
 
     bias_kv: str
 
     def _build_common(self, config: dict[str, Any], dictionary: Dictionary) -> None:
+        _check_sizes(config, dictionary)
         self.config = config
         self.embed_dim = config["decoder_embed_dim"]
         self.num_layers = config["decoder_layers"]
@@ -89,6 +91,15 @@ class TransformerLM(PretrainedLM):
                 f"a larger --tokens-per-sample."
             )
 
+    def check_rows(self, layout: RowLayout) -> None:
+        """Refuse sentences longer than the model has positions; a row may be longer by padding.
+
+        Raises:
+            UserError: as :meth:`check_length`.
+        """
+        if layout.padding.size(1) > self.sentence_limit + 2:  # lengths on a GPU would have to be waited for
+            self.check_length(int(layout.lengths.max()))
+
     def drop_softmax(self) -> None:
         """Forget an output embedding of its own; a tied one is the input embedding."""
         self.output_weight = None
@@ -97,6 +108,22 @@ class TransformerLM(PretrainedLM):
         """States before the softmax -> logits: ... x C -> ... x V; or what another head makes of them."""
         weight = self.embed.tokens.weight if self.output_weight is None else self.output_weight
         return head(features, weight)
+
+
+def _check_sizes(config: dict[str, Any], dictionary: Dictionary) -> None:
+    channels, heads = config["decoder_embed_dim"], config["decoder_attention_heads"]
+    if config["decoder_layers"] < 1:
+        raise UserError(f"--decoder-layers {config['decoder_layers']}: give 1 or more.")
+    if heads < 1 or channels % heads:
+        raise UserError(
+            f"--decoder-attention-heads {heads} do not divide the {channels} channels of --decoder-embed-dim: give a "
+            f"number that does."
+        )
+    if len(dictionary) != len(dictionary.symbols):
+        raise UserError(
+            f"--output-dictionary-size {len(dictionary)} leaves out symbols of the dictionary's "
+            f"{len(dictionary.symbols)}, without which no other model could use the language model: leave it out."
+        )
 
 
 class TrainableLM(FairseqLanguageModel):

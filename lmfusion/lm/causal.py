@@ -57,7 +57,8 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
             src_lengths: unused; fairseq passes it.
             head: what makes logits, or something else, of states (B x T x C) and output embeddings.
         """
-        return self.output_layer(self.top_state(prev_output_tokens, incremental_state), head), {}
+        # fairseq's generator asks for attention to a source, where there is none.
+        return self.output_layer(self.top_state(prev_output_tokens, incremental_state), head), {"attn": None}
 
     def layer_states(
         self, tokens: Tensor, incremental_state: IncrementalState | None = None
@@ -86,8 +87,8 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
 
     def _run_layers(self, tokens: Tensor) -> tuple[Tensor, list[Tensor], RowLayout]:
         """Embeddings of left-aligned rows, the N layers as the layout packs them, the layout."""
-        self.check_length(tokens.size(1))
         layout = RowLayout(tokens.eq(self.padding_idx))
+        self.check_rows(layout)
         x = self.embed(layout.align(tokens))
         return x, self.layers(layout.pack(x), layout=layout), layout
 

@@ -91,7 +91,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
 
     def _run_towers(self, tokens: Tensor, layout: RowLayout) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         """Embeddings, and each tower's N states in its own order, as the layout packs them."""
-        self.check_length(tokens.size(1))
+        self.check_rows(layout)
         x = self.embed(tokens)
         # Right to left is left to right on the reversed sentence.
         backward = self.forward_layers if self.backward_layers is None else self.backward_layers

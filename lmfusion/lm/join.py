@@ -8,6 +8,7 @@ from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
 from lmfusion.dropout import dropout
+from lmfusion.errors import UserError
 from lmfusion.lm import cpu_attention
 from lmfusion.lm.layers import FeedForward
 from lmfusion.lm.layout import RowLayout, shift_left, shift_right
@@ -30,7 +31,7 @@ class AttentionJoin(nn.Module):
         dropout, attention_dropout, activation_dropout: as in a tower's block.
 
     Raises:
-        ValueError: if ``num_heads`` does not divide ``embed_dim``.
+        UserError: if ``num_heads`` does not divide ``embed_dim``.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class AttentionJoin(nn.Module):
     ) -> None:
         super().__init__()
         if embed_dim % num_heads:
-            raise ValueError(f"{num_heads} attention heads do not divide {embed_dim} channels")
+            raise UserError(f"{num_heads} attention heads do not divide {embed_dim} channels")
         self.num_heads = num_heads
         self.concat_query = concat_query
         self.fwd_layer_norm = LayerNorm(embed_dim)

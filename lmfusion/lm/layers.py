@@ -150,7 +150,11 @@ class TokenEmbedding(nn.Module):
     def _positions(self, start: int, end: int) -> Tensor:
         """Position embeddings of [start, end): T x C."""
         if self.learned_positions is not None:
-            return self.learned_positions.weight[start:end]
+            weight = self.learned_positions.weight
+            if end <= self.max_positions:
+                return weight[start:end]
+            # Rows may be longer than any sentence by padding, where any position will do.
+            return weight[torch.arange(start, end, device=weight.device).clamp(max=self.max_positions - 1)]
         # fairseq numbers positions from padding_idx + 1 on; released models count on it.
         start, end = start + self.padding_idx + 1, end + self.padding_idx + 1
         if self.sinusoids.size(0) < end:

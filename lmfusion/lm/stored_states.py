@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,6 +31,10 @@ class StoredStates:
     def __init__(self, lm: PretrainedLM, folder: str | Path, fingerprint: str, *, half: bool = False) -> None:
         self.lm, self.folder, self.fingerprint, self.half = lm, Path(folder), fingerprint, half
         self._stores: dict[Path, StateStore] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StoredStates:
+        """Files are opened anew: a copy of the model (--store-ema) writes a part of its own."""
+        return StoredStates(copy.deepcopy(self.lm, memo), self.folder, self.fingerprint, half=self.half)
 
     def __call__(self, tokens: Tensor) -> list[Tensor]:
         """B x T left-aligned rows -> L tensors of B x T x C'; zero at padding."""

@@ -51,6 +51,11 @@ def check_symbols(trained: list[str], given: list[str], *, what: str) -> None:
     )
 
 
+def _same(stored: Tensor, codes: Tensor) -> bool:
+    """Without decoding, which takes long where --store-ema loads weights at every update."""
+    return stored.dtype == codes.dtype and torch.equal(stored.to(codes.device), codes)
+
+
 class SymbolTable(nn.Module):
     """A buffer of symbols that checks itself when a state dict is loaded."""
 
@@ -65,6 +70,6 @@ class SymbolTable(nn.Module):
         self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any
     ) -> None:
         stored = state_dict.get(prefix + "codes")
-        if stored is not None:
+        if stored is not None and not _same(stored, self.codes):
             check_symbols(decode_symbols(stored), self.symbols, what="the dictionary of this data")
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)

@@ -176,6 +176,16 @@ class Commands:
         words = ["fairseq-train", data or self.bitext, "--save-dir", out, "--max-update", updates]
         return [*words, *TRANSLATION, *TRAIN, *USER, *flags]
 
+    def pretraining(self, lang: str, out: Path, updates: int, *flags: object) -> list[object]:
+        """fairseq-train of a language model of the slice's text."""
+        words = ["fairseq-train", self.prepared / f"lm.{lang}", "--save-dir", out, "--max-update", updates]
+        return [*words, *LM_TASK, *LM_SIZE, *TRAIN, *USER, *flags]
+
+    def with_lm(self, command: str, lang: str, checkpoint: Path, *flags: object) -> list[object]:
+        """Another of fairseq's commands with a language model, on its validation text."""
+        data = self.prepared / f"lm.{lang}"
+        return [command, data, "--path", checkpoint, "--gen-subset", "valid", *LM_TASK, *USER, *flags]
+
     def generation(self, checkpoint: Path | str, *flags: object, data: Path | None = None) -> list[object]:
         """fairseq-generate of the slice's test set."""
         words = ["fairseq-generate", data or self.bitext, "--path", checkpoint, "--gen-subset", "test"]

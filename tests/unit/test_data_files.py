@@ -49,3 +49,9 @@ def test_texts_in_other_formats_are_left_to_fairseq(tmp_path: Path, dictionary: 
         builder.add_item(["a", "b", "c", "a"])
     data = data_utils.load_indexed_dataset(str(tmp_path / "train"), dictionary, dataset_impl="huffman")
     assert len(data) == 1
+
+
+def test_a_text_without_a_sentence_is_named(tmp_path: Path, dictionary: Dictionary) -> None:
+    binarize(tmp_path / "valid", 0)
+    with pytest.raises(UserError, match=r"valid\.idx has no sentence"):
+        data_utils.load_indexed_dataset(str(tmp_path / "valid"), dictionary)

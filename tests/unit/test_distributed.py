@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq.dataclass.configs import FairseqConfig
+from fairseq.tasks.translation import TranslationTask
 from omegaconf import OmegaConf
 
 from lmfusion.distributed import check_joined, join_launched, launched_processes
@@ -100,3 +101,9 @@ def test_processes_that_do_not_know_of_each_other_are_refused(environment: dict[
     cfg.checkpoint.save_dir = "runs/one"
     with pytest.raises(UserError, match=f"{started} processes were started.* of its own into runs/one"):
         check_joined(cfg, environment)
+
+
+def test_a_process_without_a_batch_validates_nothing_with_bleu_either() -> None:
+    task = TranslationTask.__new__(TranslationTask)
+    task.cfg = OmegaConf.create({"eval_bleu": True})
+    assert task.valid_step({}, None, None) == (0.0, 0, {})

@@ -15,12 +15,13 @@ from lmfusion.fallback import starts_from, warn_of_beginning_anew, whole_checkpo
 from lmfusion.lm.checkpoint_files import updates_in
 
 
-def save(path: Path, updates: int, **saving: Any) -> Path:
+def save(path: Path, updates: int, optimizer: Any = "its state", **saving: Any) -> Path:
     """A checkpoint of a run that was resumed after its first update."""
     history = [{"num_updates": 1, "lr_scheduler_state": {"best": None}}, {"num_updates": updates}]
     model = {f"layer.{number}": torch.full((300,), float(updates)) for number in range(9)}
     meters = {"default": [(0, "num_updates", "AverageMeter", {"val": 7})]}
-    torch.save({"model": model, "optimizer_history": history, "extra_state": {"metrics": meters}}, path, **saving)
+    content = {"model": model, "optimizer_history": history, "extra_state": {"metrics": meters}}
+    torch.save({**content, "last_optimizer_state": optimizer}, path, **saving)
     return path
 
 
@@ -71,6 +72,14 @@ def test_updates_that_cannot_be_known_are_not_invented(run: Path, caplog: pytest
     with caplog.at_level(logging.WARNING):
         assert whole_checkpoint(run / "checkpoint_last.pt").name in ("checkpoint_best.pt", "checkpoint_2_400.pt")
     assert "of update 400; what was trained after it is trained again" in caplog.text
+
+
+def test_an_averaged_one_is_none_to_go_on_from(run: Path) -> None:
+    """Training would begin at update 0, with the weights of the last."""
+    cut(run / "checkpoint_last.pt")
+    cut(run / "checkpoint_best.pt")
+    save(run / "checkpoint_average.pt", 70_500, optimizer=None)
+    assert whole_checkpoint(run / "checkpoint_last.pt").name == "checkpoint_2_400.pt"
 
 
 def test_none_is_whole(run: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from contextlib import nullcontext
 from typing import Any
 
@@ -15,7 +16,13 @@ from omegaconf import OmegaConf
 from torch import nn
 
 from lmfusion.errors import UserError
-from lmfusion.learning_rates import LearningRate, check_optimizer_settings, check_unused_parameters, set_learning_rate
+from lmfusion.learning_rates import (
+    LearningRate,
+    check_optimizer_settings,
+    check_unused_parameters,
+    optimizer_name,
+    set_learning_rate,
+)
 
 OPTIMIZERS = {
     "adam": {**vars(FairseqAdamConfig(weight_decay=0.1, lr=[0.01], tpu=False)), "_name": "adam"},
@@ -88,6 +95,38 @@ def test_frozen_updates_leave_the_weights_bitwise_alone(name: str) -> None:
         step(model, optimizer, 0.01)
         assert same(weights(model.lm), before[:2]) == (update < 2)
         assert not same(weights(model.rest), before[2:])
+
+
+def test_adam_counts_no_steps_while_parameters_are_frozen() -> None:
+    """With zeros for gradients, as half precision has them, its first steps afterwards would be too long."""
+    moved = []
+    for zeros in (False, True):
+        model, rate = Model(), LearningRate(frozen_updates=400)
+        set_learning_rate(model.lm, rate)
+        optimizer = optimizer_of("adam", model.parameters())
+        before = weights(model.lm)
+        for update in (*range(395, 400), 400):
+            rate.num_updates = update
+            optimizer.zero_grad()
+            model.backward()
+            if rate.frozen:
+                for parameter in model.lm.parameters():
+                    parameter.grad = torch.zeros_like(parameter) if zeros else None
+            optimizer.set_lr(0.01)
+            optimizer.step()
+        moved.append([after - start for after, start in zip(weights(model.lm), before)])
+    assert same(*moved)
+    assert moved[0][0].abs().max() < 1.01 * 0.01 * (1 + 0.1), "a first step of Adam's is as long as the rate"
+
+
+@pytest.mark.parametrize("name", ["sgd", "adafactor"])
+def test_optimizers_of_the_old_kind_have_rates_too(name: str) -> None:
+    section = Namespace(optimizer=name, relative_step=False)
+    check_optimizer_settings({**run(), "optimizer": section}, "--src-lm-lr-scale")
+    assert optimizer_name(section) == name
+    section.relative_step = True
+    with pytest.raises(UserError, match="--relative-step, by which Adafactor sets its rate"):
+        check_optimizer_settings({**run(), "optimizer": section}, "--src-lm-lr-scale")
 
 
 @every_optimizer

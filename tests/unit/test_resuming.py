@@ -14,6 +14,7 @@ from fairseq.dataclass.configs import CheckpointConfig
 
 import lmfusion  # noqa: F401  what is tested is installed by it
 from lmfusion import early_stop
+from lmfusion.errors import UserError
 
 COUNTS = {"best": 3.0, "num_runs": 5}
 
@@ -21,6 +22,8 @@ COUNTS = {"best": 3.0, "num_runs": 5}
 class Trainer:
     """fairseq's, as far as reading a checkpoint goes."""
 
+    updates = 0
+    cfg = SimpleNamespace(optimization=SimpleNamespace(max_update=70), checkpoint=SimpleNamespace(patience=-1))
     checkpoint_suffix = ""
     data_parallel_rank = 0
 
@@ -29,6 +32,12 @@ class Trainer:
 
     def get_train_iterator(self, **_: Any) -> Any:
         return SimpleNamespace(epoch=1, load_state_dict=lambda state: None)
+
+    def get_num_updates(self) -> int:
+        return self.updates
+
+    def set_num_updates(self, updates: int) -> None:
+        self.updates = updates
 
     def lr_step(self, epoch: int) -> None:
         pass
@@ -44,7 +53,8 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(sys.modules, "fairseq_cli.train", command)
     (tmp_path / "ended").mkdir()
     state = {"train_iterator": {"epoch": 3}, early_stop.KEY: COUNTS}
-    torch.save({"model": {}, "extra_state": state}, tmp_path / "ended" / "checkpoint_last.pt")
+    content = {"model": {}, "extra_state": state, "last_optimizer_state": {"state": {}}}
+    torch.save(content, tmp_path / "ended" / "checkpoint_last.pt")
     return tmp_path / "ended"
 
 
@@ -66,3 +76,21 @@ def test_a_model_that_is_fine_tuned_brings_no_counts(ended: Path, tmp_path: Path
 def test_counts_are_reset_with_the_optimizer(ended: Path) -> None:
     start(save_dir=str(ended), reset_optimizer=True)
     assert early_stop.counts() is None
+
+
+@pytest.mark.parametrize("updates", [60, 70])
+def test_a_checkpoint_without_optimizer_is_none_to_go_on_from_unless_the_run_is_finished(
+    ended: Path, updates: int
+) -> None:
+    path = ended / "checkpoint_last.pt"
+    content = torch.load(path, weights_only=True)
+    history = [{"num_updates": updates}]
+    torch.save({**content, "last_optimizer_state": None, "optimizer_history": history}, path)
+    trainer = Trainer()
+    if updates == 70:
+        checkpoint_utils.load_checkpoint(CheckpointConfig(save_dir=str(ended)), trainer)
+        assert trainer.get_num_updates() == 70
+    else:
+        with pytest.raises(UserError, match=rf"{path} has no optimizer state .* go on from its 60 updates"):
+            checkpoint_utils.load_checkpoint(CheckpointConfig(save_dir=str(ended)), trainer)
+        checkpoint_utils.load_checkpoint(CheckpointConfig(save_dir=str(ended), reset_optimizer=True), trainer)

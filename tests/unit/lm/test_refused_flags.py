@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from fairseq.data import Dictionary
+from fairseq.data import Dictionary, TruncatedDictionary
 
 from lmfusion.errors import UserError
-from lmfusion.lm.causal import UniTransformerLanguageModel
+from lmfusion.lm.causal import CausalLM, UniTransformerLanguageModel
 from lmfusion.lm.config import CausalLMConfig
 
 
@@ -47,9 +47,21 @@ def test_flag_that_would_be_ignored(make_cloze: Any, flags: dict[str, Any], mess
 @pytest.mark.parametrize("flags", [{}, {"double_final_heads": True}], ids=["towers", "join"])
 def test_heads_must_divide_the_channels(make_cloze: Any, flags: dict[str, Any]) -> None:
     heads = 16 if flags else 5
-    with pytest.raises(ValueError, match=r"\d+ attention heads do not divide 16 channels"):
+    said = r"--decoder-attention-heads 5 do not divide the 16 channels|\d+ attention heads do not divide 16 channels"
+    with pytest.raises(UserError, match=said):
         make_cloze(decoder_attention_heads=heads, **flags)
 
+
+@pytest.mark.parametrize("kind", ["make_cloze", "make_causal"])
+def test_a_model_has_layers(request: pytest.FixtureRequest, kind: str) -> None:
+    with pytest.raises(UserError, match="--decoder-layers 0: give 1 or more"):
+        request.getfixturevalue(kind)(decoder_layers=0)
+
+
+def test_the_dictionary_is_used_as_a_whole(make_causal: Any, dictionary: Dictionary) -> None:
+    config = make_causal().config
+    with pytest.raises(UserError, match=r"--output-dictionary-size 12 leaves out symbols of the dictionary's \d+"):
+        CausalLM(config, TruncatedDictionary(dictionary, 12))
 
 def test_pair_of_lms_has_no_top_state(make_cloze: Any) -> None:
     import torch
