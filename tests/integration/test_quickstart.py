@@ -114,7 +114,7 @@ def test_a_failing_stage_shows_the_logs_last_words_and_goes_on_only_with_the_sam
     done = run({**environment, "LM_HEADS": "3"}, "--out", tmp_path / "run")
     assert done.returncode != 0
     assert "lm.en: failed, exit status" in done.stdout
-    assert "do not divide 16 channels" in done.stdout
+    assert "do not divide the 16 channels" in done.stdout
     assert str(tmp_path / "run" / "lm.en" / "train.log") in done.stdout
     assert "Stopped in stage 2" in done.stderr
 
