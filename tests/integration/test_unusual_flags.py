@@ -51,6 +51,8 @@ def test_optimizers_of_the_old_kind_take_a_rate_for_the_language_model(
 ) -> None:
     flags = ["--arch", "src_ft_tiny", "--src-lm", lm_files["src"], "--src-lm-lr-scale", 0.1]
     commands.ok(*commands.training(tmp_path / "run", 2, *flags, "--optimizer", optimizer))
+    state = read(tmp_path / "run" / "checkpoint_last.pt")["last_optimizer_state"]
+    assert len(state["param_groups"]) == 2, "the language model's has a rate of its own"
 
 
 def test_a_causal_language_model_generates_and_a_cloze_one_is_refused(
