@@ -179,23 +179,19 @@ def _wrap_gathering() -> None:
 
 
 def _wrap_validation() -> None:
-    original: Callable[..., Any] = FairseqTask.valid_step
-    if getattr(original, "knows_empty_batches", False):
+    if getattr(FairseqTask.valid_step, "knows_empty_batches", False):
         return
+    for task in (FairseqTask, TranslationTask):  # the latter goes on with the batch, for --eval-bleu
+        task.valid_step = _knowing_empty_batches(task.valid_step)
 
+
+def _knowing_empty_batches(original: Callable[..., Any]) -> Callable[..., Any]:
     def valid_step(self: Any, sample: Any, *args: Any, **kwargs: Any) -> Any:
         """fairseq's; fairseq-validate hands out an empty batch where the processes do not divide the batches."""
         return original(self, sample, *args, **kwargs) if sample else (0.0, 0, {})
 
     valid_step.knows_empty_batches = True  # type: ignore[attr-defined]
-    FairseqTask.valid_step = valid_step
-    with_bleu: Callable[..., Any] = TranslationTask.valid_step
-
-    def translation_valid_step(self: Any, sample: Any, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's, which translates the batch with --eval-bleu."""
-        return with_bleu(self, sample, *args, **kwargs) if sample else (0.0, 0, {})
-
-    TranslationTask.valid_step = translation_valid_step
+    return valid_step
 
 
 def _wrap_trainer() -> None:

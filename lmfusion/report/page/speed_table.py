@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from lmfusion.report.page.comparison import Comparison, Row, mean, spread
 from lmfusion.report.page.runs import Run
 from lmfusion.report.page.table import Cell, Table
 
+Conditions = tuple[Mapping[str, Any], Mapping[str, Any]]
 STEPS = ("train", "generate")
 _OF_SPEED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "WORLD_SIZE", "SLURM_NTASKS", "SLURM_NNODES", "NVIDIA_TF32_OVERRIDE")
 COLUMNS = ("", "training, tokens/s", "× baseline", "generation, tokens/s", "× baseline")
@@ -23,32 +23,29 @@ HEADINGS = (
 
 def speed_tables(comparison: Comparison) -> list[Table]:
     """A table for each kind of machine and way to start, for speeds of different ones cannot be compared."""
-    machines = {_key(run): _conditions(run) for run in comparison.runs}
+    found: list[Conditions] = []
+    for run in comparison.runs:
+        if _conditions(run) not in found:
+            found.append(_conditions(run))
     prefix = f"{comparison.slug}-" if comparison.slug else ""
     tables = []
-    for number, (key, conditions) in enumerate(machines.items(), start=1):
-        name = f"{prefix}speed" if len(machines) == 1 else f"{prefix}speed-{number}"
-        table = _table(comparison, name, key, conditions)
+    for number, conditions in enumerate(found, start=1):
+        name = f"{prefix}speed" if len(found) == 1 else f"{prefix}speed-{number}"
+        table = _table(comparison, name, conditions)
         if table.rows:
             tables.append(table)
     return tables
 
 
-def _conditions(run: Run) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def _conditions(run: Run) -> Conditions:
     """The machine, and how training (or, where nothing is trained, generation) was started on it."""
     launch = (run.step("train") or run.step("generate")).get("launch") or {}
     variables = {name: value for name, value in (launch.get("environment") or {}).items() if name in _OF_SPEED}
     return run.record.get("machine") or {}, {**launch, "environment": variables} if launch else {}
 
 
-def _key(run: Run) -> str:
-    return json.dumps(_conditions(run), sort_keys=True)
-
-
-def _table(
-    comparison: Comparison, name: str, key: str, conditions: tuple[Mapping[str, Any], Mapping[str, Any]]
-) -> Table:
-    speeds = {row.name: _speeds(row, key) for row in comparison.rows}
+def _table(comparison: Comparison, name: str, conditions: Conditions) -> Table:
+    speeds = {row.name: _speeds(row, conditions) for row in comparison.rows}
     base = speeds[comparison.baseline.name] if comparison.baseline else {}
     rows = [[Cell(row.name), *_cells(row, speeds[row.name], base)] for row in comparison.rows if speeds[row.name]]
     records = [
@@ -81,13 +78,13 @@ def _started(launch: Mapping[str, Any]) -> str:
     return f"; training started with {', '.join(map(str, words))}" if words else ""
 
 
-def _speeds(row: Row, key: str) -> dict[str, list[float]]:
+def _speeds(row: Row, conditions: Conditions) -> dict[str, list[float]]:
     """By step, of the runs on one machine, started in one way."""
     found: dict[str, list[float]] = defaultdict(list)
     for run in row.runs:
         for step in STEPS:
             speed = _speed(run, step)
-            if speed and _key(run) == key:
+            if speed and _conditions(run) == conditions:
                 found[step].append(speed)
     return found
 
