@@ -25,9 +25,8 @@ from results import Table, report
 from timing import alternate
 from torch import Tensor, nn
 
-import lmfusion  # isort: split  # noqa: F401  it makes fairseq work here, so it is imported first
-from lmfusion.criterions import ChunkedLabelSmoothedCrossEntropy
 from lmfusion.lm.interface import Head
+from lmfusion.training.criterions import ChunkedLabelSmoothedCrossEntropy
 
 CRITERIONS = {"fairseq": LabelSmoothedCrossEntropyCriterion, "chunked": ChunkedLabelSmoothedCrossEntropy}
 COLUMNS = ["types, channels, tokens, precision", "fairseq s", "chunked s", "time", "fairseq", "chunked", "memory"]

@@ -15,6 +15,7 @@ from typing import Any
 import counting
 import memory
 import torch
+from fairseq.sequence_generator import SequenceGenerator
 from models import dictionary_of_size
 from options import BF16, autocast, device, flags, parse
 from results import report
@@ -23,12 +24,6 @@ from steps import LONGEST, pairs, to_device
 from timing import alternate
 from training import ratio_table
 from uncached import Uncached
-
-import lmfusion  # noqa: F401  before fairseq
-
-# isort: split
-
-from fairseq.sequence_generator import SequenceGenerator
 
 from lmfusion.fusion.config import NONE
 

@@ -9,10 +9,6 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-import lmfusion  # noqa: F401  it makes fairseq work here, so it is imported first
-
-# isort: split
-
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import FairseqLanguageModel
@@ -23,8 +19,8 @@ from lmfusion.fusion.config import NONE, FusionConfig
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.lm.causal import UniTransformerLanguageModel
 from lmfusion.lm.cloze import BiTransformerLanguageModel
-from lmfusion.lm.config import CausalLMConfig, ClozeLMConfig
 from lmfusion.lm.loading import describe
+from lmfusion.lm.transformer.config import CausalLMConfig, ClozeLMConfig
 
 SOURCE, TARGET = "src", "tgt"
 

@@ -11,15 +11,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from fairseq.models import FairseqLanguageModel
 from torch import Tensor, nn
 
-import lmfusion  # noqa: F401  before fairseq
-
-# isort: split
-
-from fairseq.models import FairseqLanguageModel
-
-from lmfusion.lm.layout import shift_left, shift_right
+from lmfusion.lm.transformer.layout import shift_left, shift_right
 
 
 def _heads(x: Tensor, heads: int) -> Tensor:

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 import lmfusion
-from lmfusion.atomic_files import replacing
+from lmfusion.checkpoint.atomic_files import replacing
 
 WIDTH = 150  # of a table, wherever it is printed to
 

@@ -7,15 +7,10 @@ from typing import Any
 
 import torch
 from counting import operations
+from fairseq.criterions import CRITERION_REGISTRY
 from models import Sizes, task_of
 from options import BF16, autocast, device
 from torch import Tensor, nn
-
-import lmfusion  # noqa: F401  before fairseq
-
-# isort: split
-
-from fairseq.criterions import CRITERION_REGISTRY
 
 PAD, EOS = 1, 2
 SHORTEST, LONGEST = 20, 36  # tokens of a sentence

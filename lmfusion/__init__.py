@@ -1,61 +1,75 @@
 """lmfusion: pretrained language models in sequence-to-sequence models, as a plugin of fairseq.
 
-Importing this package registers its models with fairseq; ``fairseq-train --user-dir`` does it.
+Importing the package loads neither torch nor fairseq and changes nothing. fairseq registers its models by
+``--user-dir``; a program of one's own does so by :func:`install`, or by using :func:`load_lm` or :func:`load_model`.
 """
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from lmfusion.compat import prepare_fairseq
+from lmfusion.errors import LMFusionError, UserError
 
-prepare_fairseq()  # before anything else of fairseq's is imported
-
-from lmfusion import (  # noqa: E402
-    data_files,
-    decoding_memory,
-    distributed,
-    failures,
-    half_precision,
-    hydra_configs,
-    learning_rates,
-    lm_commands,
-    moving_average,
-    pruning,
-    resuming,
-    same_batches,
-    saving,
-    shallow_fusion,
-)
-
-learning_rates.install()
-hydra_configs.install()
-shallow_fusion.install()
-resuming.install()
-saving.install()
-same_batches.install()
-data_files.install()
-distributed.install()
-half_precision.install()
-failures.install()
-decoding_memory.install()
-lm_commands.install()
-moving_average.install()
-pruning.install()
-
-import lmfusion.criterions  # noqa: E402
-import lmfusion.fusion.architectures  # noqa: E402
-import lmfusion.lm.causal  # noqa: E402
-import lmfusion.lm.cloze  # noqa: E402
-import lmfusion.tokenizer  # noqa: E402,F401
-from lmfusion import scoring  # noqa: E402
-from lmfusion.errors import LMFusionError, UserError  # noqa: E402
-from lmfusion.hub import load_model  # noqa: E402
-from lmfusion.lm.interface import PretrainedLM  # noqa: E402
-from lmfusion.lm.loading import load_lm  # noqa: E402
+if TYPE_CHECKING:
+    from lmfusion import scoring
+    from lmfusion.hub import load_model
+    from lmfusion.lm.interface import PretrainedLM
+    from lmfusion.lm.loading import load_lm
 
 USER_DIR = str(Path(__file__).resolve().parent)
 """For ``--user-dir`` of every fairseq command."""
 
 __version__ = "0.1.0"
-__all__ = ["USER_DIR", "LMFusionError", "PretrainedLM", "UserError", "__version__", "load_lm", "load_model", "scoring"]
+__all__ = [
+    "USER_DIR",
+    "LMFusionError",
+    "PretrainedLM",
+    "UserError",
+    "__version__",
+    "install",
+    "load_lm",
+    "load_model",
+    "scoring",
+]
+
+_LAZY = {"PretrainedLM": "lmfusion.lm.interface", "load_lm": "lmfusion.lm.loading", "load_model": "lmfusion.hub"}
+"""Public names that load torch and fairseq, and where they are."""
+
+
+def install() -> None:
+    """Register everything of lmfusion's with fairseq and apply the table of patches, at most once."""
+    from lmfusion import plugin
+
+    plugin.install()
+
+
+class _PackagePath(list[str]):
+    """The package's ``__path__``, by which fairseq asks whether a ``--user-dir`` is this package, imported before.
+
+    fairseq then registers nothing more (it imports ``models/`` at the first import only), and of any other folder of
+    the same name it says no more than that the name is taken.
+    """
+
+    def __contains__(self, folder: object) -> bool:
+        if not any(Path(str(folder)).resolve() == Path(own).resolve() for own in self):
+            install()  # so that the error below ends the command in one line
+            raise UserError(
+                f"--user-dir {folder} is another copy of lmfusion than the one that is loaded, {USER_DIR}: give that "
+                f"folder (lmfusion user-dir prints it), or start the command in the environment of the other copy."
+            )
+        install()
+        return True
+
+
+__path__ = _PackagePath(__path__)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        install()
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    if name == "scoring":
+        return importlib.import_module("lmfusion.scoring")
+    raise AttributeError(f"module 'lmfusion' has no attribute {name!r}")

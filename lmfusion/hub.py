@@ -11,9 +11,9 @@ from fairseq import checkpoint_utils, hub_utils
 from fairseq.utils import split_paths
 from torch import Tensor
 
+from lmfusion.checkpoint.reading import model_config, read_checkpoint
 from lmfusion.errors import UserError
-from lmfusion.lm.loading import model_config, read_checkpoint
-from lmfusion.resuming import said_of
+from lmfusion.fairseq_patches.resuming import said_of
 
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 

@@ -88,7 +88,7 @@ def _fill_in_architectures() -> None:
 
 
 def _end_jobs_plainly() -> None:
-    """A user's mistake ends fairseq-hydra-train in one line, as it ends fairseq-train (lmfusion/compat.py)."""
+    """A user's mistake ends fairseq-hydra-train in one line, as it ends fairseq-train."""
     property_of_hydra = getattr(hydra_utils.JobReturn, "return_value", None)
     original: Any = getattr(property_of_hydra, "fget", None)
     if original is None or hasattr(original, "ends_plainly"):  # None: Hydra 1.0

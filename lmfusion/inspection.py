@@ -14,8 +14,8 @@ import torch
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from torch import Tensor
 
+from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.fusion.reading import Reading
-from lmfusion.lm.loading import read_checkpoint
 
 _SIDES = {"src": ("source", "encoder."), "tgt": ("target", "decoder.")}
 _REPRESENTATION = "embed_tokens.representation."

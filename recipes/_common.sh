@@ -94,9 +94,9 @@ begin() {
     TEXT_FLAGS=($(sed 's/#.*//' "$ROOT/data-prep/tokenizer.flags"))
 }
 
-# live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/report/live.py
+# live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/runs/live.py
 live() {
-    LMFUSION_STARTED_BY="${BASHPID:-}" python -m lmfusion.report.live "$@"
+    LMFUSION_STARTED_BY="${BASHPID:-}" python -m lmfusion.runs.live "$@"
 }
 
 # prepare CORPUS [FLAGS...]: text to ids, into $DATA_DIR; a given BPE by --spm and --dict, else one is learned.
@@ -208,6 +208,6 @@ score() {
     for name in "$@"; do
         folders+=("$OUT/$name")
     done
-    python -m lmfusion.report.hypotheses "${folders[@]}" --source "$TEST_SOURCE" --reference "$TEST_REFERENCE" \
+    python -m lmfusion.runs.hypotheses "${folders[@]}" --source "$TEST_SOURCE" --reference "$TEST_REFERENCE" \
         ${metric[@]+"${metric[@]}"}
 }

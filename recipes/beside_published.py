@@ -16,7 +16,7 @@ from typing import Any
 
 from lmfusion.errors import UserError
 from lmfusion.report.page import published
-from lmfusion.report.run_folder import RunFolder
+from lmfusion.runs.run_folder import RunFolder
 
 STRATEGIES = {
     "lead3": "Lead-3",

@@ -19,7 +19,7 @@ from study.task import corpus_folder, read_lines
 from lmfusion.errors import UserError
 from lmfusion.report.compare import compare_systems
 from lmfusion.report.page.figure import Figure, drawing, finish
-from lmfusion.report.run_folder import RunFolder
+from lmfusion.runs.run_folder import RunFolder
 from lmfusion.scoring import text_files
 
 HEADING = "Gain against the language model's perplexity"

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from lmfusion.errors import UserError
-from lmfusion.report.run_folder import FINISHED, RunFolder
+from lmfusion.runs.run_folder import FINISHED, RunFolder
 
 
 def validation_loss(folder: Path) -> float:

@@ -169,7 +169,9 @@ logging.disable(logging.INFO)
 
 import torch
 
-import lmfusion  # noqa: F401  registers the models with fairseq
+import lmfusion
+
+lmfusion.install()  # registers the models with fairseq
 
 device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU only"
 fairseq = metadata.version("ve-fairseq")

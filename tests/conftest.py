@@ -11,10 +11,12 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
-import lmfusion  # noqa: F401  (makes fairseq work with today's NumPy and PyTorch)
+import lmfusion
 from lmfusion.lm.causal import CausalLM
 from lmfusion.lm.cloze import ClozeLM
-from lmfusion.lm.config import CausalLMConfig, ClozeLMConfig
+from lmfusion.lm.transformer.config import CausalLMConfig, ClozeLMConfig
+
+lmfusion.install()
 
 WORDS = [f"w{number}" for number in range(20)]
 TINY = {

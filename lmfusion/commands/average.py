@@ -17,7 +17,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """``lmfusion average CKPT… --out FILE``"""
-    from lmfusion import checkpoints
+    from lmfusion.checkpoint import rewriting as checkpoints
 
     checkpoints.average(args.checkpoints, args.out)
     print(f"wrote {args.out}, the average of {len(args.checkpoints)} checkpoints")

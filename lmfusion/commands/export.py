@@ -19,7 +19,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """``lmfusion export CKPT --out FILE [--half]``"""
-    from lmfusion import checkpoints
+    from lmfusion.checkpoint import rewriting as checkpoints
 
     checkpoints.export(args.checkpoint, args.out, half=args.half)
     print(f"wrote {args.out}, {os.path.getsize(args.out) / 1e6:.1f} MB")

@@ -10,7 +10,7 @@ from typing import Any
 from fairseq.data import Dictionary
 from torch import nn
 
-from lmfusion.checkpoints import write_checkpoint
+from lmfusion.checkpoint.rewriting import write_checkpoint
 from lmfusion.convert.architectures import ARCHITECTURES, SEQ2SEQ
 from lmfusion.convert.arguments import Arguments
 from lmfusion.convert.build_seq2seq import build_seq2seq
@@ -23,8 +23,8 @@ from lmfusion.convert.lm_weights import lm_ignored, lm_moves
 from lmfusion.convert.plan import carry_out
 from lmfusion.convert.released import Released, read_released
 from lmfusion.errors import UserError
-from lmfusion.lm.base import TransformerLM
 from lmfusion.lm.loading import build
+from lmfusion.lm.transformer.base import TransformerLM
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmfusion.checkpoint.reading import model_config, read_checkpoint
 from lmfusion.convert.arguments import Arguments
 from lmfusion.errors import UserError
-from lmfusion.lm.loading import model_config, read_checkpoint
 
 _METERS = ("AverageMeter", "TimeMeter", "StopwatchMeter")
 

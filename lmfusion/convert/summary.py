@@ -14,7 +14,7 @@ from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.lm.causal import CausalLM
 from lmfusion.lm.cloze import ClozeLM
 from lmfusion.lm.interface import NARROW, PretrainedLM
-from lmfusion.lm.layout import RowLayout
+from lmfusion.lm.transformer.layout import RowLayout
 
 SEPARATOR = "|||"
 FIRST = 4  # values shown

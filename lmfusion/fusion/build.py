@@ -13,12 +13,12 @@ from lmfusion.errors import UserError
 from lmfusion.fusion.config import ELMO, FINETUNE
 from lmfusion.fusion.elmo import ElmoRepresentation
 from lmfusion.fusion.finetune import FinetunedRepresentation
+from lmfusion.fusion.learning_rates import LearningRate
 from lmfusion.fusion.reading import Reading
-from lmfusion.learning_rates import LearningRate
 from lmfusion.lm.interface import PretrainedLM, state_fingerprint
 from lmfusion.lm.loading import build, describe, load_lm
-from lmfusion.lm.stored_states import StoredStates
-from lmfusion.lm.symbols import check_symbols
+from lmfusion.lm.vocabulary import check_symbols
+from lmfusion.state_cache.stored_states import StoredStates
 
 logger = logging.getLogger(__name__)
 

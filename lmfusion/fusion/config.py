@@ -17,7 +17,7 @@ from fairseq.models.transformer.transformer_config import (
 )
 from omegaconf import II
 
-from lmfusion.precision import CPU_BF16_HELP
+from lmfusion.lm.precision import CPU_BF16_HELP
 
 NONE, ELMO, FINETUNE = "none", "elmo", "finetune"
 SIDES = ("src", "tgt")

@@ -7,9 +7,9 @@ from typing import Callable
 import torch
 from torch import Tensor, nn
 
-from lmfusion.dropout import dropout
 from lmfusion.fusion.reading import StateList
 from lmfusion.fusion.scalar_mix import ScalarMix
+from lmfusion.kernels.dropout import dropout
 from lmfusion.lm.interface import IncrementalState, PretrainedLM
 
 

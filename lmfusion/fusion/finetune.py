@@ -7,9 +7,9 @@ from contextlib import nullcontext
 import torch
 from torch import Tensor, nn
 
-from lmfusion.dropout import dropout
 from lmfusion.fusion.elmo import make_projection
-from lmfusion.learning_rates import LearningRate, set_learning_rate
+from lmfusion.fusion.learning_rates import LearningRate, set_learning_rate
+from lmfusion.kernels.dropout import dropout
 from lmfusion.lm.interface import IncrementalState, PretrainedLM
 
 

@@ -19,21 +19,21 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from omegaconf import OmegaConf, open_dict
 from torch import nn
 
-from lmfusion.dropout import use_fast_dropout
+from lmfusion.checkpoint.fallback import starts_from, whole_checkpoint
+from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import UserError
-from lmfusion.fallback import starts_from, whole_checkpoint
-from lmfusion.fusion.attention import use_fast_attention
 from lmfusion.fusion.build import build_representation, reading_of
-from lmfusion.fusion.cache_plan import announce
 from lmfusion.fusion.combinations import check_combination, check_shared
 from lmfusion.fusion.config import NONE, SIDES, FusionConfig, has_positions
+from lmfusion.fusion.learning_rates import check_optimizer_settings, check_unused_parameters
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding
-from lmfusion.learning_rates import check_optimizer_settings, check_unused_parameters
+from lmfusion.kernels.dropout import use_fast_dropout
+from lmfusion.kernels.fairseq_attention import use_fast_attention
+from lmfusion.kernels.matrix_product import use_fast_products
 from lmfusion.lm.interface import Head
-from lmfusion.lm.loading import read_checkpoint
-from lmfusion.matrix_product import use_fast_products
-from lmfusion.precision import autocast_recomputations, training_autocast
+from lmfusion.lm.precision import autocast_recomputations, training_autocast
+from lmfusion.state_cache.plan import announce
 
 
 @register_model("transformer_lmfusion", dataclass=FusionConfig)
@@ -44,7 +44,7 @@ class TransformerLMFusion(TransformerModelBase):
     them, so that their files are needed only when training starts.
     """
 
-    takes_head = True  # lmfusion/criterions.py
+    takes_head = True  # lmfusion/training/criterions.py
 
     def __init__(self, cfg: Any, encoder: nn.Module, decoder: nn.Module) -> None:
         super().__init__(cfg, encoder, decoder)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lmfusion.lm.interface import WIDE, PretrainedLM
-from lmfusion.lm.layout import shift_left, shift_right
+from lmfusion.lm.transformer.layout import shift_left, shift_right
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
 
 from lmfusion.lm.interface import PretrainedLM
-from lmfusion.lm.layout import RowLayout
+from lmfusion.lm.transformer.layout import RowLayout
 
 
 class SourceEmbedding(nn.Module):

@@ -15,11 +15,11 @@ from fairseq.models import (
 from torch import Tensor, nn
 
 from lmfusion.errors import UserError
-from lmfusion.lm.attention import NO_BIAS_KV, CausalSelfAttention
-from lmfusion.lm.base import TrainableLM, TransformerLM
-from lmfusion.lm.config import CausalLMConfig, big_architecture, plain_config
 from lmfusion.lm.interface import Head, IncrementalState
-from lmfusion.lm.layout import RowLayout
+from lmfusion.lm.transformer.attention import NO_BIAS_KV, CausalSelfAttention
+from lmfusion.lm.transformer.base import TrainableLM, TransformerLM
+from lmfusion.lm.transformer.config import CausalLMConfig, big_architecture, plain_config
+from lmfusion.lm.transformer.layout import RowLayout
 
 
 class CausalLM(TransformerLM, FairseqIncrementalDecoder):

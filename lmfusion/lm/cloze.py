@@ -17,12 +17,12 @@ from fairseq.models import FairseqDecoder, register_model, register_model_archit
 from torch import Tensor, nn
 
 from lmfusion.errors import UserError
-from lmfusion.lm.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
-from lmfusion.lm.base import TrainableLM, TransformerLM
-from lmfusion.lm.config import ClozeLMConfig, big_architecture, plain_config
 from lmfusion.lm.interface import FORWARD, WIDE, Head, IncrementalState
-from lmfusion.lm.join import AttentionJoin, LinearJoin
-from lmfusion.lm.layout import RowLayout, shift_left, shift_right
+from lmfusion.lm.transformer.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
+from lmfusion.lm.transformer.base import TrainableLM, TransformerLM
+from lmfusion.lm.transformer.config import ClozeLMConfig, big_architecture, plain_config
+from lmfusion.lm.transformer.join import AttentionJoin, LinearJoin
+from lmfusion.lm.transformer.layout import RowLayout, shift_left, shift_right
 
 TARGET_SETS = (["self"], ["future", "past"], ["self", "future", "past"])
 

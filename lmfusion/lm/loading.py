@@ -1,34 +1,27 @@
-"""The only place that reads a pretrained checkpoint from disk.
-
-Everything is read with ``weights_only=True``: nothing in a file can run.
-"""
+"""From a file to a pretrained language model."""
 
 from __future__ import annotations
 
 import logging
-import pickle
-import re
-import struct
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from fairseq.data import Dictionary
 
+from lmfusion.checkpoint.contents import check_sizes
+from lmfusion.checkpoint.reading import DAMAGE, first_line, model_config, read_checkpoint
 from lmfusion.errors import UserError
-from lmfusion.lm import frozen_file
-from lmfusion.lm.base import TransformerLM, dictionary_of
 from lmfusion.lm.causal import CausalLM
-from lmfusion.lm.checkpoint_contents import check_contents, check_sizes
-from lmfusion.lm.checkpoint_files import damage, is_zip
 from lmfusion.lm.cloze import ClozeLM
-from lmfusion.lm.config import CausalLMConfig, ClozeLMConfig, LMConfig, plain_config
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.strict_loading import PREFIX, load_strictly
-from lmfusion.lm.symbols import decode_symbols
+from lmfusion.lm.transformer.base import TransformerLM, dictionary_of
+from lmfusion.lm.transformer.config import CausalLMConfig, ClozeLMConfig, LMConfig, plain_config
+from lmfusion.lm.vocabulary import decode_symbols
 
 logger = logging.getLogger(__name__)
 
@@ -36,101 +29,7 @@ FAMILIES: dict[str, tuple[type[TransformerLM], type[LMConfig]]] = {
     "bi_transformer_lm": (ClozeLM, ClozeLMConfig),
     "uni_transformer_lm": (CausalLM, CausalLMConfig),
 }
-# What torch's reader trips over in a file that was cut or is something else.
-_DAMAGE = (
-    *(RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, AssertionError, TypeError),
-    struct.error,
-)
 _SYMBOLS = PREFIX + "symbol_table.codes"
-
-
-def read_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read a checkpoint file safely, with a frozen language model that it keeps in a file of its own.
-
-    Raises:
-        UserError: if there is no such file, or it is truncated, damaged, not a checkpoint, or holds
-            anything but weights and plain values.
-    """
-    path = Path(path)
-    return frozen_file.put_back(read_file(path), path, read=read_file)
-
-
-def check_checkpoint(path: str | Path) -> None:
-    """Refuse what :func:`read_checkpoint` refuses, without reading all weights into memory.
-
-    Raises:
-        UserError: as there.
-    """
-    path = Path(path)
-    frozen_file.put_back(read_file(path, mmap=True), path, read=lambda file: read_file(file, mmap=True))
-
-
-def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
-    """Read one file safely, and nothing that it refers to.
-
-    Args:
-        path: of the file.
-        mmap: leave weights on the disk until they are looked at, where the format allows it.
-
-    Raises:
-        UserError: as of :func:`read_checkpoint`.
-    """
-    if not path.is_file():
-        what = "is a folder, not a checkpoint file" if path.is_dir() else "does not exist"
-        raise UserError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
-    try:
-        if (found := damage(path)) is not None:
-            raise UserError(_damaged(path, found))
-        mmap = mmap and is_zip(path)  # the old format cannot be mapped
-        state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mmap)
-    except pickle.UnpicklingError as error:
-        raise UserError(_refusal(path, error)) from error
-    except UserError:
-        raise
-    except _DAMAGE as error:
-        raise UserError(_damaged(path, _first_line(error))) from error
-    check_contents(path, state)
-    return cast(dict[str, Any], state)
-
-
-def _damaged(path: Path, reason: str) -> str:
-    return (
-        f"{path} cannot be read as a checkpoint: it is truncated or damaged ({reason}). Copy or train it again; an "
-        f"earlier checkpoint of the same folder may be whole."
-    )
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0][:200]
-
-
-def _refusal(path: Path, error: BaseException) -> str:
-    """What to say of a file whose pickle asks for more than weights and plain values.
-
-    torch's own words are left out: they advise to switch the protection off.
-    """
-    asked = re.search(r"(?:GLOBAL|global) [`'\"]?([A-Za-z_][\w.]*)|[Tt]rying to load unsupported \w+ (\S+)", str(error))
-    if asked:
-        return (
-            f"{path} was not loaded: it asks to run {asked[1] or asked[2]}, which is not among the plain values and "
-            f"weights a checkpoint consists of. Nothing of it was executed. If you trust its author, have them save "
-            f"weights and configuration only."
-        )
-    return f"{path} is not a checkpoint, or is damaged: nothing was loaded. Give the path of a whole checkpoint file."
-
-
-def model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
-    """The checkpoint's model config as a dictionary, whichever way fairseq stored it."""
-    model = (state.get("cfg") or {}).get("model")
-    if isinstance(model, Namespace):
-        model = vars(model)
-    if isinstance(model, dict):
-        return model
-    hint = "It has the format of the paper's 2019 code: bring it over with `lmfusion convert`."
-    raise UserError(
-        f"{path} has no model configuration in it, so it cannot be rebuilt. "
-        + (hint if state.get("args") is not None else "Train or export it with lmfusion.")
-    )
 
 
 def _family(path: Path, model: dict[str, Any]) -> str:
@@ -219,8 +118,8 @@ def _said_of(path: Path) -> Iterator[None]:
         yield
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
-    except (*_DAMAGE, ArithmeticError) as error:
-        raise UserError(f"{path} describes no language model ({_first_line(error)}): train it again.") from error
+    except (*DAMAGE, ArithmeticError) as error:
+        raise UserError(f"{path} describes no language model ({first_line(error)}): train it again.") from error
 
 
 def _targets(state: dict[str, Any]) -> list[str]:

@@ -16,9 +16,10 @@ from rich.console import Console
 
 from lmfusion.errors import UserError, describe_os_error
 from lmfusion.inspection import Mix, inspect_checkpoint
-from lmfusion.report import checkpoints, side_by_side
-from lmfusion.report.run_folder import FINISHED, RunFolder
+from lmfusion.report import side_by_side
 from lmfusion.report.side_by_side import StageTime
+from lmfusion.runs import checkpoints
+from lmfusion.runs.run_folder import FINISHED, RunFolder
 from lmfusion.scoring import bleu
 from lmfusion.scoring.text_files import read_lines
 
@@ -116,7 +117,7 @@ def main() -> int:
     try:
         for name, run in args.runs:
             if "test" not in run.scores:
-                raise UserError(f"{run.path}: {name} has no scores yet. Run lmfusion.report.hypotheses on it first.")
+                raise UserError(f"{run.path}: {name} has no scores yet. Run lmfusion.runs.hypotheses on it first.")
         console = Console(record=True, width=None if sys.stdout.isatty() else FILE_WIDTH)
         compare(console, args)
         if args.save:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lmfusion.inspection import Mix
-from lmfusion.report.live_line import clock
+from lmfusion.runs.live_line import clock
 from lmfusion.scoring.bleu import PairedResult
 
 BAR_WIDTH = 40

@@ -17,8 +17,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lmfusion.errors import UserError, describe_os_error
-from lmfusion.report.live_line import clock
-from lmfusion.report.run_folder import FINISHED, RunFolder
+from lmfusion.runs.live_line import clock
+from lmfusion.runs.run_folder import FINISHED, RunFolder
 from lmfusion.scoring import rouge
 
 FILE_WIDTH = 120

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lmfusion.errors import UserError
-from lmfusion.report.live_line import LiveLine
-from lmfusion.report.run_folder import write_json
+from lmfusion.runs.live_line import LiveLine
+from lmfusion.runs.run_folder import write_json
 from study import budget as budgets
 from study import estimate, into_page, machine, plan, recipe, report
 from study.layout import Layout

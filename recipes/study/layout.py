@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmfusion.report.run_folder import FINISHED, RunFolder
+from lmfusion.runs.run_folder import FINISHED, RunFolder
 from study.budget import PRETRAINED, Budget
 from study.plan import FINAL, LM, Job
 from study.task import Task, representation

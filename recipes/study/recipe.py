@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from lmfusion.report.provenance import hash_file
+from lmfusion.runs.provenance import hash_file
 from study.budget import SHIPPED, Budget
 from study.layout import LM_FILES
 from study.results import ROOT

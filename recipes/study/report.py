@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmfusion.report.run_folder import RUN_FILE
+from lmfusion.runs.run_folder import RUN_FILE
 from study.layout import Layout, Setting
 from study.plan import FINAL, LM, Job
 from study.results import Results

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lmfusion.errors import UserError
-from lmfusion.report.run_folder import RUN_FILE, SCORES_FILE, RunFolder
+from lmfusion.runs.run_folder import RUN_FILE, SCORES_FILE, RunFolder
 from study.layout import Setting
 from study.plan import FINAL, Job
 

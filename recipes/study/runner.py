@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lmfusion.report.live import die_with_parent
-from lmfusion.report.live_line import LiveLine, clock
-from lmfusion.report.log_tail import last_words
+from lmfusion.runs.live import die_with_parent
+from lmfusion.runs.live_line import LiveLine, clock
+from lmfusion.runs.log_tail import last_words
 from study.estimate import Clock, in_words
 from study.plan import Job
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmfusion.report.run_folder import RunFolder
 from lmfusion.report.table import headline
+from lmfusion.runs.run_folder import RunFolder
 from study import choice
 from study.layout import Layout, Setting
 from study.plan import DROPOUT, FINAL, LM, REPRESENTATION, Job

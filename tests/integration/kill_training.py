@@ -22,7 +22,7 @@ from pathlib import Path
 import fairseq_cli.train
 import torch
 
-from lmfusion.lm.loading import check_checkpoint, read_checkpoint
+from lmfusion.checkpoint.reading import check_checkpoint, read_checkpoint
 
 RESUMED = re.compile(r"Loaded checkpoint \S+ \(epoch \d+ @ (\d+) updates\)")
 TRAINS = "Start iterating over samples"

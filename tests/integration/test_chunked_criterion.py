@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import lmfusion
-from lmfusion.lm.loading import read_checkpoint
+from lmfusion.checkpoint.reading import read_checkpoint
 
 CHUNKED = ("--criterion", "chunked_label_smoothed_cross_entropy", "--loss-chunk-tokens", 100, "--report-accuracy")
 VALID = re.compile(r'"valid_(loss|nll_loss|accuracy)": "([\d.]+)"')

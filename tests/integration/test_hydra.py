@@ -13,7 +13,7 @@ import pytest
 import torch
 
 import lmfusion
-from lmfusion.lm.loading import read_checkpoint
+from lmfusion.checkpoint.reading import read_checkpoint
 
 ROOT = Path(__file__).parents[2]
 CONFIG = Path(lmfusion.USER_DIR) / "config"

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmfusion.lm.loading import read_checkpoint
+from lmfusion.checkpoint.reading import read_checkpoint
 
 FUSIONS = ("none", "elmo", "finetune")
 SHDEMB, SHARED = "--share-decoder-input-output-embed", "--share-all-embeddings"

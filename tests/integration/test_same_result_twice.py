@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 import lmfusion
-from lmfusion.lm.loading import read_checkpoint
+from lmfusion.checkpoint.reading import read_checkpoint
 
 UPDATES = 6
 DROPOUT = ("--dropout", 0.1, "--attention-dropout", 0.1)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lmfusion import checkpoints
+from lmfusion.checkpoint import rewriting as checkpoints
 from lmfusion.errors import UserError
 
 

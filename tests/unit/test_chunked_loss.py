@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from lmfusion.chunked_loss import ChunkedLoss, chunked_cross_entropy
+from lmfusion.training.chunked_loss import ChunkedLoss, chunked_cross_entropy
 
 PAD, TYPES, CHANNELS = 1, 50, 8
 

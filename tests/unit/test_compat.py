@@ -16,8 +16,8 @@ from fairseq.data import data_utils
 from fairseq.distributed.utils import _TensorPlaceholder
 from omegaconf import OmegaConf
 
-from lmfusion.compat import prepare_fairseq
 from lmfusion.errors import UserError
+from lmfusion.fairseq_patches.compat import prepare_fairseq
 
 
 def test_names_that_numpy_dropped_are_back() -> None:

@@ -10,7 +10,6 @@ from fairseq.data import Dictionary, data_utils
 from fairseq.data.huffman import HuffmanCodeBuilder, HuffmanMMapIndexedDatasetBuilder
 from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 
-import lmfusion  # noqa: F401  which makes fairseq check
 from lmfusion.errors import UserError
 
 

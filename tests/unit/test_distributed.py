@@ -10,8 +10,8 @@ from fairseq.dataclass.configs import FairseqConfig
 from fairseq.tasks.translation import TranslationTask
 from omegaconf import OmegaConf
 
-from lmfusion.distributed import check_joined, join_launched, launched_processes
 from lmfusion.errors import UserError
+from lmfusion.fairseq_patches.distributed import check_joined, join_launched, launched_processes
 
 TORCHRUN = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500", "WORLD_SIZE": "6", "RANK": "4", "LOCAL_RANK": "1"}
 SRUN = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}

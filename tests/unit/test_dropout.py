@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from fairseq.modules import FairseqDropout
 from torch import nn
 
-from lmfusion.dropout import FastDropout, dropout, relu_dropout, use_fast_dropout
+from lmfusion.kernels.dropout import FastDropout, dropout, relu_dropout, use_fast_dropout
 
 TYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import torch
 
+from lmfusion.checkpoint.fallback import starts_from, warn_of_beginning_anew, whole_checkpoint
+from lmfusion.checkpoint.files import updates_in
 from lmfusion.errors import UserError
-from lmfusion.fallback import starts_from, warn_of_beginning_anew, whole_checkpoint
-from lmfusion.lm.checkpoint_files import updates_in
 
 
 def save(path: Path, updates: int, optimizer: Any = "its state", **saving: Any) -> Path:

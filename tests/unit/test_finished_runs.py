@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmfusion import finished_runs
+from lmfusion.fairseq_patches import finished_runs
 
 
 def config(max_update: int = 0, patience: int = -1) -> Any:

@@ -13,24 +13,20 @@ ROOT = Path(__file__).resolve().parents[2]
 # From the ground up. A module belongs to the longest prefix that fits and may import from its own line and below.
 LAYERS = [
     ["lmfusion.errors"],
-    ["lmfusion.atomic_files", "lmfusion.data_files", "lmfusion.early_stop"],
-    ["lmfusion.compat", "lmfusion.hydra_configs", "lmfusion.learning_rates"],
-    ["lmfusion.distributed", "lmfusion.failures", "lmfusion.finished_runs", "lmfusion.half_precision"],
-    ["lmfusion.matrix_product"],
-    ["lmfusion.chunked_loss", "lmfusion.dropout", "lmfusion.precision", "lmfusion.tokenizer"],
-    ["lmfusion.criterions"],
-    ["lmfusion.lm.interface", "lmfusion.lm.kv_cache", "lmfusion.lm.layout"],
-    ["lmfusion.lm"],
+    ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
+    ["lmfusion.lm.interface", "lmfusion.lm.precision"],
+    ["lmfusion.lm.transformer", "lmfusion.lm.vocabulary"],
     ["lmfusion.lm.cloze", "lmfusion.lm.causal"],
-    ["lmfusion.lm.loading", "lmfusion.shallow_fusion"],
-    ["lmfusion.fallback"],
-    ["lmfusion.resuming", "lmfusion.fusion"],
-    ["lmfusion.fusion.build"],
-    ["lmfusion.fusion.model"],
-    ["lmfusion.fusion.architectures"],
-    ["lmfusion.checkpoints", "lmfusion.hub", "lmfusion.inspection", "lmfusion.scoring", "lmfusion.convert"],
-    ["lmfusion.saving"],
-    ["lmfusion"],  # the public API
+    ["lmfusion.lm"],
+    ["lmfusion.state_cache"],
+    ["lmfusion.fusion"],
+    ["lmfusion.consumers"],
+    ["lmfusion.training"],
+    ["lmfusion.convert", "lmfusion.inspection"],
+    ["lmfusion.fairseq_patches", "lmfusion.hydra_configs"],
+    ["lmfusion.plugin", "lmfusion.hub"],
+    ["lmfusion", "lmfusion.models"],  # the public API
+    ["lmfusion.runs"],
     ["lmfusion.report"],
     ["lmfusion.commands"],
     ["lmfusion.cli"],
@@ -39,20 +35,20 @@ RANK = {prefix: rank for rank, prefixes in enumerate(LAYERS) for prefix in prefi
 
 # Beyond the layers: the only modules of ours that these may import.
 STRATEGIES, SIDES = ("elmo", "finetune"), ("source", "target")
-SEES_LMS_THROUGH = ["lmfusion.errors", "lmfusion.lm.interface", "lmfusion.lm.layout"]
+SEES_LMS_THROUGH = ["lmfusion.errors", "lmfusion.lm.interface", "lmfusion.lm.transformer.layout"]
 ONLY = {
     **{
         f"lmfusion.fusion.{name}": [
             *SEES_LMS_THROUGH,
             *("lmfusion.fusion.scalar_mix", "lmfusion.fusion.reading", "lmfusion.fusion.elmo"),
-            "lmfusion.dropout",
-            "lmfusion.learning_rates",
+            "lmfusion.kernels.dropout",
+            "lmfusion.fusion.learning_rates",
         ]
         for name in STRATEGIES
     },
     **{f"lmfusion.fusion.{name}": SEES_LMS_THROUGH for name in SIDES},
     "lmfusion.fusion.scalar_mix": ["lmfusion.errors"],
-    "lmfusion.fusion.reading": ["lmfusion.lm.interface", "lmfusion.lm.layout"],
+    "lmfusion.fusion.reading": ["lmfusion.lm.interface", "lmfusion.lm.transformer.layout"],
     "lmfusion.scoring": ["lmfusion.errors", "lmfusion.scoring"],
 }
 HEAVY = ("torch", "fairseq")
@@ -156,13 +152,13 @@ def package(root: Path, **sources: str) -> Path:
     ("module", "source", "violation"),
     [
         ("lm__cloze", "from lmfusion.fusion.model import X", "lmfusion.lm.cloze -> lmfusion.fusion.model"),
-        ("lm__attention", "import lmfusion.lm.causal", "lmfusion.lm.attention -> lmfusion.lm.causal"),
+        ("lm__transformer__attention", "import lmfusion.lm.causal", "lmfusion.lm.transformer.attention -> lmfusion.lm.causal"),
         ("fusion__elmo", "from lmfusion.fusion import source", "lmfusion.fusion.elmo -> lmfusion.fusion.source"),
         ("fusion__source", "from lmfusion.lm.cloze import X", "lmfusion.fusion.source -> lmfusion.lm.cloze"),
         ("fusion__model", "def f():\n    import lmfusion.cli", "lmfusion.fusion.model -> lmfusion.cli"),
         ("scoring__rouge", "if True:\n    import torch.nn", "lmfusion.scoring.rouge -> torch.nn"),
         ("scoring__rouge", "from fairseq import data", "lmfusion.scoring.rouge -> fairseq"),
-        ("lm__join", "from .layout import RowLayout", "lmfusion.lm.join -> .layout"),
+        ("lm__transformer__join", "from .layout import RowLayout", "lmfusion.lm.transformer.join -> .layout"),
         ("scoring__rouge", "from lmfusion.lm import x", "lmfusion.scoring.rouge -> lmfusion.lm"),
     ],
 )
@@ -191,8 +187,4 @@ def test_checkpoints_are_read_in_one_place() -> None:
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node) in ("torch.load", "pickle.load", "pickle.loads")
     }
-    assert readers == {"lmfusion.lm.loading"}
-
-
-def test_no_folder_that_fairseq_would_import_by_itself() -> None:
-    assert not [name for name in ("models", "tasks") if (ROOT / "lmfusion" / name).exists()]
+    assert readers == {"lmfusion.checkpoint.reading"}

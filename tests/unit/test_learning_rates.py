@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 from torch import nn
 
 from lmfusion.errors import UserError
-from lmfusion.learning_rates import (
+from lmfusion.fusion.learning_rates import (
     LearningRate,
     check_optimizer_settings,
     check_unused_parameters,

@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lmfusion import matrix_product
-from lmfusion.matrix_product import Linear, add_product, linear, onednn_is_faster, product, use_fast_products
+from lmfusion.kernels import matrix_product
+from lmfusion.kernels.matrix_product import Linear, add_product, linear, onednn_is_faster, product, use_fast_products
 
 SHAPES = [(2, 1, 1), (2, 256, 100), (40, 7, 33), (1517, 256, 100)]
 

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from lmfusion.lm.cloze import BiTransformerLanguageModel
-from lmfusion.precision import training_autocast
+from lmfusion.lm.precision import training_autocast
 
 TOKENS = torch.tensor([[2, 5, 9, 4, 2]])
 

@@ -12,9 +12,8 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
 
-import lmfusion  # noqa: F401  what is tested is installed by it
-from lmfusion import early_stop
 from lmfusion.errors import UserError
+from lmfusion.fairseq_patches import early_stop
 
 COUNTS = {"best": 3.0, "num_runs": 5}
 

@@ -18,9 +18,9 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from lmfusion import early_stop, saving
-from lmfusion.atomic_files import CannotWriteError, replacing
+from lmfusion.checkpoint.atomic_files import CannotWriteError, replacing
 from lmfusion.errors import UserError
+from lmfusion.fairseq_patches import early_stop, saving
 
 
 @contextmanager

@@ -6,8 +6,6 @@ from fairseq import options
 from fairseq.data import encoders
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-import lmfusion  # noqa: F401  (registers the tokenizer)
-
 SENTENCE = 'So you\'ve read <i>e-mail</i>, i.e. the "user\'s" 3,5 GB of it & more...'
 FLAGS = ["--moses-no-dash-splits", "--moses-no-escape"]
 

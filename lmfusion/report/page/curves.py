@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from lmfusion.report.page.colours import styles
 from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, legend_label
 from lmfusion.report.page.runs import Run
-from lmfusion.report.train_log import Progress
+from lmfusion.runs.train_log import Progress
 
 MARKS = 8  # about as many on each curve
 _DASHES = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lmfusion.errors import UserError
 from lmfusion.report.page.notices import Notices
-from lmfusion.report.run_folder import RUN_FILE
+from lmfusion.runs.run_folder import RUN_FILE
 
 
 @dataclass(frozen=True)

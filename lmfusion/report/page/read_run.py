@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from lmfusion.errors import LMFusionError
-from lmfusion.report import model_facts, train_log
 from lmfusion.report.page.command_line import parse
 from lmfusion.report.page.find import Found
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.runs import Run
 from lmfusion.report.page.strategy import is_language_model
-from lmfusion.report.run_folder import FAILED, FINISHED, RUN_FILE, RunFolder
 from lmfusion.report.table import headline
+from lmfusion.runs import model_facts, train_log
+from lmfusion.runs.run_folder import FAILED, FINISHED, RUN_FILE, RunFolder
 
 _LOADED = re.compile(r"loaded ([\d,]+) examples from: \S*train\.")
 _LOADED_WITHIN = 2_000_000  # characters of the log

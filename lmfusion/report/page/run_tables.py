@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lmfusion.report.live_line import clock
 from lmfusion.report.page.comparison import Comparison
 from lmfusion.report.page.runs import Run
 from lmfusion.report.page.score_tables import size_name
 from lmfusion.report.page.table import Cell, Table
-from lmfusion.report.run_folder import STARTED
 from lmfusion.report.table import headline, number
+from lmfusion.runs.live_line import clock
+from lmfusion.runs.run_folder import STARTED
 
 COLUMNS = ("run", "row", "pairs", "seed", "state", "scores", "valid ppl", "updates", "training", "parameters")
 LM_COLUMNS = ("language model", "architecture", "state", "valid ppl", "updates", "training", "tokens/s", "parameters")

@@ -11,8 +11,8 @@ from typing import Any
 from lmfusion.report.page import strategy
 from lmfusion.report.page.command_line import Flags, parse
 from lmfusion.report.page.find import Found
-from lmfusion.report.run_folder import RunFolder
-from lmfusion.report.train_log import TrainLog
+from lmfusion.runs.run_folder import RunFolder
+from lmfusion.runs.train_log import TrainLog
 
 _BITEXT = re.compile(r"bitext-(\d+)$")
 _SIDES = re.compile(r"test\.([^.-]+)-([^.-]+)\.\2\.bin")

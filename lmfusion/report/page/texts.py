@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmfusion.errors import UserError
-from lmfusion.report import provenance
 from lmfusion.report.page.comparison import Comparison
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.runs import Run
+from lmfusion.runs import provenance
 from lmfusion.scoring import generate_output
 from lmfusion.scoring.text_files import read_lines
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import lmfusion
-from lmfusion.lm.loading import read_checkpoint
+from lmfusion.checkpoint.reading import read_checkpoint
 
 CELLS = {
     "TGT-ELMO": ("--arch", "tgt_elmo_tiny", "--tgt-lm", "{tgt}", "--tgt-elmo-affine"),

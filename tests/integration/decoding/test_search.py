@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 import lmfusion
-from lmfusion.lm.loading import read_checkpoint
+from lmfusion.checkpoint.reading import read_checkpoint
 
 SENTENCES = 25
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmfusion.lm.loading import read_checkpoint
+from lmfusion.checkpoint.reading import read_checkpoint
 
 UPDATES = 20
 QUIET = ("--dropout", 0, "--attention-dropout", 0)

@@ -10,7 +10,7 @@ import torch
 
 import lmfusion
 from lmfusion.convert import Inputs, convert
-from lmfusion.lm.layout import RowLayout
+from lmfusion.lm.transformer.layout import RowLayout
 
 SENTENCE = [2, 5, 9, 4, 11, 7, 2]
 CLOZE_VARIANTS: dict[str, dict[str, Any]] = {

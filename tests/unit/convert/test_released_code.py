@@ -15,7 +15,7 @@ import torch
 
 import lmfusion
 from lmfusion.convert import Inputs, convert
-from lmfusion.lm.layout import RowLayout
+from lmfusion.lm.transformer.layout import RowLayout
 
 
 @pytest.fixture

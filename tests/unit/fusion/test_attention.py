@@ -13,9 +13,9 @@ from fairseq.quantization_utils import quantize_model_scalar
 from torch import Tensor, nn
 
 from lmfusion.errors import UserError
-from lmfusion.fusion.attention import FastAttention, use_fast_attention
 from lmfusion.fusion.model import TransformerLMFusion
-from lmfusion.lm import cpu_attention
+from lmfusion.kernels import attention as cpu_attention
+from lmfusion.kernels.fairseq_attention import FastAttention, use_fast_attention
 
 BATCH, HEADS, CHANNELS = 3, 2, 8
 PADDING = torch.tensor([[1, 1, 0, 0, 0], [1, 0, 0, 0, 0], [0, 0, 0, 0, 0]], dtype=torch.bool)  # of the source, left

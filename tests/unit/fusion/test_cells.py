@@ -134,7 +134,7 @@ def test_without_fusion_it_is_fairseqs_transformer(make_cfg: Any, task: Any, net
     ours = TransformerLMFusion.build_model(cfg, task).eval()
     plain = TransformerModelBase.build_model(TransformerConfig.from_namespace(cfg), task).eval()
     plain.load_state_dict(ours.state_dict())
-    # Not bit for bit: on some processors lmfusion/matrix_product.py takes a faster library's products.
+    # Not bit for bit: on some processors lmfusion/kernels/matrix_product.py takes a faster library's products.
     assert torch.allclose(ours(**net_input)[0], plain(**net_input)[0], rtol=0, atol=5e-6)
 
 

@@ -18,11 +18,11 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from lmfusion.criterions import ChunkedCrossEntropy, ChunkedLabelSmoothedCrossEntropy
 from lmfusion.errors import UserError
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.lm.causal import UniTransformerLanguageModel
 from lmfusion.lm.cloze import BiTransformerLanguageModel
+from lmfusion.training.criterions import ChunkedCrossEntropy, ChunkedLabelSmoothedCrossEntropy
 
 QUIET = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 SOURCE, TARGET = [[4, 9, 5, 2], [7, 8, 2]], [[4, 6, 2], [5, 9, 4, 8, 2]]

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import torch
 
-from lmfusion import saving
-from lmfusion.checkpoints import average, export
+from lmfusion.checkpoint.frozen_file import KEY
+from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.checkpoint.rewriting import average, export
 from lmfusion.errors import UserError
+from lmfusion.fairseq_patches import saving
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.inspection import inspect_checkpoint
-from lmfusion.lm.frozen_file import KEY
-from lmfusion.lm.loading import read_checkpoint
 
 LM = ".embed_tokens.representation.lm."
 

@@ -15,7 +15,7 @@ from lmfusion.fusion.elmo import ElmoRepresentation
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.fusion.reading import Reading, StateList
 from lmfusion.fusion.source import SourceEmbedding
-from lmfusion.lm.layout import RowLayout
+from lmfusion.lm.transformer.layout import RowLayout
 
 TOKENS = torch.tensor([[2, 5, 9, 4, 2], [2, 6, 7, 2, 1]])
 LEFT = torch.tensor([[2, 5, 9, 4, 2], [1, 2, 6, 7, 2]])

@@ -16,8 +16,8 @@ from omegaconf import OmegaConf
 from torch import Tensor
 
 from lmfusion.errors import UserError
-from lmfusion.fusion.cache_plan import announce
 from lmfusion.fusion.model import TransformerLMFusion
+from lmfusion.state_cache.plan import announce
 
 
 def losses(model: TransformerLMFusion, net_input: dict[str, Tensor], updates: int) -> list[float]:

@@ -14,13 +14,15 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from lmfusion import checkpoints, cli
+from lmfusion import cli
+from lmfusion.checkpoint import frozen_file
+from lmfusion.checkpoint import rewriting as checkpoints
+from lmfusion.checkpoint.reading import check_checkpoint, read_checkpoint, read_file
 from lmfusion.convert import Inputs, convert
 from lmfusion.errors import UserError
 from lmfusion.inspection import inspect_checkpoint
-from lmfusion.lm import frozen_file
 from lmfusion.lm.interface import PretrainedLM, state_fingerprint
-from lmfusion.lm.loading import check_checkpoint, load_lm, read_checkpoint, read_file
+from lmfusion.lm.loading import load_lm
 
 HERE = Path(__file__).parent
 

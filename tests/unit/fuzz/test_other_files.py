@@ -22,14 +22,14 @@ from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE
 from lmfusion.convert.dictionaries import read_dictionary
 from lmfusion.errors import UserError
 from lmfusion.lm.interface import state_fingerprint
-from lmfusion.lm.stored_states import StoredStates
-from lmfusion.report import train_log
 from lmfusion.report.page.find import Found
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.read_run import read_run
-from lmfusion.report.run_folder import RunFolder
+from lmfusion.runs import train_log
+from lmfusion.runs.run_folder import RunFolder
 from lmfusion.scoring import generate_output
 from lmfusion.scoring.text_files import read_lines
+from lmfusion.state_cache.stored_states import StoredStates
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]

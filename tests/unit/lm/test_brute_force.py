@@ -13,9 +13,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lmfusion.lm.attention import CausalSelfAttention
-from lmfusion.lm.join import AttentionJoin, LinearJoin
-from lmfusion.lm.layout import RowLayout
+from lmfusion.lm.transformer.attention import CausalSelfAttention
+from lmfusion.lm.transformer.join import AttentionJoin, LinearJoin
+from lmfusion.lm.transformer.layout import RowLayout
 
 Weights = dict[str, Tensor]
 Sees = Callable[[int, int], bool]

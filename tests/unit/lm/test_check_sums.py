@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
+from lmfusion.checkpoint.files import damage
 from lmfusion.errors import UserError
-from lmfusion.lm.checkpoint_files import damage
 from lmfusion.lm.loading import load_lm
 
 

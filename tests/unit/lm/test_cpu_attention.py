@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from lmfusion.lm import cpu_attention
-from lmfusion.lm.cpu_attention import attention, causal_attention
+from lmfusion.kernels import attention as cpu_attention
+from lmfusion.kernels.attention import attention, causal_attention
 
 BATCH, HEADS, QUERIES, KEYS, CHANNELS = 2, 2, 3, 4, 2
 

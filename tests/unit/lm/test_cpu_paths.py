@@ -8,10 +8,10 @@ from typing import Any, Callable
 import pytest
 import torch
 
-from lmfusion import matrix_product
-from lmfusion.chunked_loss import chunked_cross_entropy
-from lmfusion.lm import cpu_attention
-from lmfusion.lm import layout as layouts
+from lmfusion.kernels import attention as cpu_attention
+from lmfusion.kernels import matrix_product
+from lmfusion.lm.transformer import layout as layouts
+from lmfusion.training.chunked_loss import chunked_cross_entropy
 
 PAD, STEPS = 1, 25
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lmfusion.errors import UserError
-from lmfusion.lm.layers import TokenEmbedding
+from lmfusion.lm.transformer.layers import TokenEmbedding
 
 PAD, UNK = 1, 3
 

@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lmfusion.fusion.scalar_mix import ScalarMix
-from lmfusion.lm.attention import CausalSelfAttention
-from lmfusion.lm.join import AttentionJoin
-from lmfusion.lm.layers import FeedForward
-from lmfusion.lm.layout import RowLayout
+from lmfusion.lm.transformer.attention import CausalSelfAttention
+from lmfusion.lm.transformer.join import AttentionJoin
+from lmfusion.lm.transformer.layers import FeedForward
+from lmfusion.lm.transformer.layout import RowLayout
 
 FP16_MAX = 65504.0
 CLOSE = 1e-2

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmfusion.lm.attention import CausalSelfAttention
-from lmfusion.lm.kv_cache import KeyValueCache
+from lmfusion.lm.transformer.attention import CausalSelfAttention
+from lmfusion.lm.transformer.kv_cache import KeyValueCache
 
 HEADS, CHANNELS = 3, 4
 

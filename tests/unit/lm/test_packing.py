@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmfusion.lm import layout as layouts
-from lmfusion.lm.layout import RowLayout
+from lmfusion.lm.transformer import layout as layouts
+from lmfusion.lm.transformer.layout import RowLayout
 
 TOKENS = torch.tensor([[2, 5, 6, 7, 8, 2], [2, 9, 5, 2, 1, 1], [2, 4, 2, 1, 1, 1]])
 PADDED_LEFT = torch.tensor([[2, 5, 6, 7, 8, 2], [1, 1, 2, 9, 5, 2], [1, 1, 1, 2, 4, 2]])

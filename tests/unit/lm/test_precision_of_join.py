@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmfusion.lm.join import AttentionJoin
-from lmfusion.lm.layout import RowLayout
+from lmfusion.lm.transformer.join import AttentionJoin
+from lmfusion.lm.transformer.layout import RowLayout
 
 FP16_MAX = 65504.0
 

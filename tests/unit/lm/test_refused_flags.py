@@ -10,7 +10,7 @@ from fairseq.data import Dictionary, TruncatedDictionary
 
 from lmfusion.errors import UserError
 from lmfusion.lm.causal import CausalLM, UniTransformerLanguageModel
-from lmfusion.lm.config import CausalLMConfig
+from lmfusion.lm.transformer.config import CausalLMConfig
 
 
 @pytest.mark.parametrize("targets", [("future",), ("past",), ("self", "future"), ("self", "past")], ids=str)

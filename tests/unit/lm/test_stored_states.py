@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lmfusion.errors import UserError
 from lmfusion.lm.interface import PretrainedLM, state_fingerprint
-from lmfusion.lm.stored_states import StoredStates
+from lmfusion.state_cache.stored_states import StoredStates
 
 ROWS = [[2, 5, 9, 4, 11, 2], [2, 6, 7, 8, 2], [2, 21, 2]]
 LENGTHS = [6, 5, 3]
@@ -165,7 +165,7 @@ def test_full_disk_is_said_plainly_and_what_is_stored_stays(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("lmfusion.lm.state_store._write_all", full)
+        patch.setattr("lmfusion.state_cache.store._write_all", full)
         with pytest.raises(UserError, match=r"no space left .* train without --src-lm-cache"):
             stored(batch(ROWS[1:]))
     counted = Counted(lm)

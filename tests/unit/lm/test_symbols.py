@@ -10,9 +10,9 @@ import torch
 from fairseq.data import Dictionary
 
 from lmfusion.errors import LMFusionError, UserError
-from lmfusion.lm.base import dictionary_of
 from lmfusion.lm.interface import dictionary_hash, first_difference
-from lmfusion.lm.symbols import SymbolTable, check_symbols, decode_symbols, encode_symbols
+from lmfusion.lm.transformer.base import dictionary_of
+from lmfusion.lm.vocabulary import SymbolTable, check_symbols, decode_symbols, encode_symbols
 
 SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", "▁the", "ä", "𝛾", "e\u0301", "#", "@@", "\u00a0", "\u2028"]
 

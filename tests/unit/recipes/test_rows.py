@@ -73,7 +73,7 @@ class Recipes:
 
     def command(self, name: str, step: str) -> list[str]:
         """The fairseq command of a run folder's step."""
-        head = ["-m", "lmfusion.report.live", str(self.out / name), step]
+        head = ["-m", "lmfusion.runs.live", str(self.out / name), step]
         (call,) = [call for call in self.calls() if call[:4] == head]
         return call[call.index("--") + 1 :]
 
@@ -195,7 +195,7 @@ def test_settings_are_chosen_without_the_test_set_and_prepared_data_and_states_c
     command = recipes.command("src_elmo", "train")
     assert f"{shared}/bitext-10000" in command
     assert command[-3:] == ["--src-lm-cache", "states", "--src-lm-cache-half"]
-    assert not any("fairseq-generate" in call or "lmfusion.report.hypotheses" in call for call in recipes.calls())
+    assert not any("fairseq-generate" in call or "lmfusion.runs.hypotheses" in call for call in recipes.calls())
     assert not any(str(recipes.out / "data") in word for call in recipes.calls() for word in call)
 
 

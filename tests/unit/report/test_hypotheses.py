@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmfusion.report import hypotheses
+from lmfusion.runs import hypotheses
 from lmfusion.scoring import bleu, rouge
 
 GENERATED = """S-1\t▁x

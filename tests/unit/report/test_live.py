@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from lmfusion.report import checkpoints, live, live_line, log_tail, watchers
-from lmfusion.report.run_folder import RunFolder
+from lmfusion.runs import checkpoints, live, live_line, log_tail, watchers
+from lmfusion.runs.run_folder import RunFolder
 
 TRAINED = """
 import json, sys
@@ -91,7 +91,7 @@ def test_a_failure_shows_the_last_words_and_the_log(tmp_path: Path) -> None:
 def test_the_command_ends_when_its_parent_is_killed_and_the_step_goes_on(tmp_path: Path) -> None:
     marker = tmp_path / "alive"
     code = f"import time, pathlib\nwhile True:\n    pathlib.Path({str(marker)!r}).touch()\n    time.sleep(0.05)"
-    words = [sys.executable, "-m", "lmfusion.report.live", str(tmp_path / "run"), "train", "--label", "toy"]
+    words = [sys.executable, "-m", "lmfusion.runs.live", str(tmp_path / "run"), "train", "--label", "toy"]
     parent = subprocess.Popen([*words, "--updates", "9", "--", sys.executable, "-c", code], stderr=subprocess.DEVNULL)
     wait_for(marker.exists)
     os.kill(parent.pid, signal.SIGKILL)
@@ -113,7 +113,7 @@ def test_a_step_does_nothing_if_its_starter_is_gone_before_it_begins(tmp_path: P
     marker = tmp_path / "ran"
     words = [str(tmp_path / "run"), "train", "--label", "toy", "--updates", "9", "--", "touch", str(marker)]
     environment = {**os.environ, live.STARTED_BY: str(os.getpid() if starter_lives else gone.pid)}
-    step = subprocess.run([sys.executable, "-m", "lmfusion.report.live", *words], env=environment, check=False)
+    step = subprocess.run([sys.executable, "-m", "lmfusion.runs.live", *words], env=environment, check=False)
     assert marker.exists() == (tmp_path / "run").exists() == starter_lives
     assert (step.returncode == 128 + signal.SIGTERM) != starter_lives
 

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from lmfusion.errors import UserError
-from lmfusion.report import live, live_line, model_facts, watchers
-from lmfusion.report.run_folder import RunFolder
+from lmfusion.runs import live, live_line, model_facts, watchers
+from lmfusion.runs.run_folder import RunFolder
 
 
 def checkpoint() -> dict[str, Any]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lmfusion.errors import UserError
-from lmfusion.report import provenance
-from lmfusion.report.run_folder import RunFolder
+from lmfusion.runs import provenance
+from lmfusion.runs.run_folder import RunFolder
 
 COMMAND = ["fairseq-train", "data", "--lr", "0.1"]
 
@@ -78,7 +78,7 @@ def test_two_processes_cannot_work_in_one_folder(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     run.lock()
     other = (
-        "from pathlib import Path; from lmfusion.report.run_folder import RunFolder; import sys\n"
+        "from pathlib import Path; from lmfusion.runs.run_folder import RunFolder; import sys\n"
         "RunFolder(Path(sys.argv[1])).lock()"
     )
     done = subprocess.run([sys.executable, "-c", other, tmp_path], capture_output=True, text=True, check=False)

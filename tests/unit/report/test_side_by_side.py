@@ -11,8 +11,8 @@ from rich.console import Console
 from lmfusion.errors import UserError
 from lmfusion.inspection import Mix
 from lmfusion.report import compare, side_by_side
-from lmfusion.report.hypotheses import score_run
-from lmfusion.report.run_folder import RunFolder
+from lmfusion.runs.hypotheses import score_run
+from lmfusion.runs.run_folder import RunFolder
 
 REFERENCES = [f"Satz {number} ist ein kurzer deutscher Satz ." for number in range(12)]
 FINISHED = "x | INFO | Translated 12 sentences (99 tokens) in 1.0s (12.0 sentences/s, 99.00 tokens/s)\n"

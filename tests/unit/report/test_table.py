@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from lmfusion.report import table
-from lmfusion.report.run_folder import RunFolder
+from lmfusion.runs.run_folder import RunFolder
 
 BLEU = {"bleu": 12.345, "chrf": 34.567, "signature": "BLEU|tok:13a"}
 ROUGE: dict[str, Any] = {

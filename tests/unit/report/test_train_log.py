@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lmfusion.errors import UserError
-from lmfusion.report import train_log
+from lmfusion.runs import train_log
 
 PREFIX = "2030-01-31 12:00:00 | INFO | "
 

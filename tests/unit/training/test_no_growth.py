@@ -12,7 +12,7 @@ import torch
 
 from lmfusion.fusion.finetune import FinetunedRepresentation
 from lmfusion.fusion.source import SourceEmbedding
-from lmfusion.lm.stored_states import StoredStates
+from lmfusion.state_cache.stored_states import StoredStates
 
 SETTLED, UPDATES = 2_000, 10_000
 PAGE = resource.getpagesize()

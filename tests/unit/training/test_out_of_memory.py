@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from lmfusion.errors import UserError
-from lmfusion.failures import OOM_LIMIT
+from lmfusion.fairseq_patches.failures import OOM_LIMIT
 
 ADAM = ("--optimizer", "adam")
 GPU_MESSAGE = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB"

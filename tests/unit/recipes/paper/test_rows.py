@@ -92,7 +92,7 @@ def test_translations_come_from_averaged_checkpoints_with_beam_5_on_every_newste
     for command in commands:
         assert command[command.index("--beam") + 1] == "5"
         assert command[command.index("--path") + 1].endswith("/tgt_ft/checkpoints/checkpoint_average.pt")
-    scored = scripts.commands("wmt18_ende/tgt_ft", program="lmfusion.report.hypotheses")
+    scored = scripts.commands("wmt18_ende/tgt_ft", program="lmfusion.runs.hypotheses")
     years = [int(command[command.index("--data-set") + 1].removeprefix("newstest")) for command in scored]
     assert years == [2018, *range(2012, 2018)]
     for year, command in zip(years, scored):
@@ -100,7 +100,7 @@ def test_translations_come_from_averaged_checkpoints_with_beam_5_on_every_newste
 
 
 def test_turkish_is_developed_on_newstest2017_and_tested_on_newstest2018(scripts: Any) -> None:
-    scored = scripts.commands("wmt18_entr/src_elmo", program="lmfusion.report.hypotheses")
+    scored = scripts.commands("wmt18_entr/src_elmo", program="lmfusion.runs.hypotheses")
     pairs = [(c[c.index("--data-set") + 1], c[c.index("--reference") + 1]) for c in scored]
     text = "data/wmt18_entr/text"
     assert pairs == [("newstest2018", f"{text}/test.tr"), ("newstest2017", f"{text}/valid.tr")]
@@ -111,7 +111,7 @@ def test_summaries_are_cut_limited_and_scored_sentence_by_sentence(scripts: Any)
     text = " ".join(command)
     assert "--truncate-source --max-source-positions 1024" in text
     assert "--min-len 60 --max-len-a 0 --max-len-b 140 --lenpen 1 --no-repeat-ngram-size 3" in text
-    (score,) = scripts.commands("cnn_dm/baseline", program="lmfusion.report.hypotheses")
+    (score,) = scripts.commands("cnn_dm/baseline", program="lmfusion.runs.hypotheses")
     assert " ".join(score).endswith("--reference data/cnn_dm/text/test.summary --metric rouge --sentence-marker ¶")
     (lead,) = scripts.commands("cnn_dm/lead3", program="data-prep/lead.py")
     assert " ".join(lead[2:]) == "data/cnn_dm/text/test.article --sentences 3 --sentence-marker ¶"

@@ -16,7 +16,7 @@ from study.plan import FINAL, LM, Job
 from study.runner import Runner, Start
 from study.task import TASKS
 
-from lmfusion.report.live_line import LiveLine
+from lmfusion.runs.live_line import LiveLine
 
 
 class Terminal(io.StringIO):

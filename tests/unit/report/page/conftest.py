@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from lmfusion.report import provenance
 from lmfusion.report.page.comparison import Comparison, compare
 from lmfusion.report.page.find import find_runs
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.read_run import read_run
+from lmfusion.runs import provenance
 from lmfusion.scoring import rouge
 
 BLEU_SIGNATURE = "BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"

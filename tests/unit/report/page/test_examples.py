@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from lmfusion.errors import UserError
-from lmfusion.report import provenance
 from lmfusion.report.page import examples, texts
 from lmfusion.report.page.examples import Piece, make_examples, mark
 from lmfusion.report.page.notices import WARNING, Notices
 from lmfusion.report.page.significance import significance_table
+from lmfusion.runs import provenance
 from lmfusion.scoring import bleu
 from lmfusion.scoring.rouge_significance import paired_bootstrap
 

@@ -1,0 +1,1 @@
+"""Checkpoint files: read safely, written whole, kept small, averaged and exported."""

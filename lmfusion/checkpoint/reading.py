@@ -1,0 +1,115 @@
+"""The only place that reads a checkpoint file from disk.
+
+Everything is read with ``weights_only=True``: nothing in a file can run.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import struct
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from lmfusion.checkpoint import frozen_file
+from lmfusion.checkpoint.contents import check_contents
+from lmfusion.checkpoint.files import damage, is_zip
+from lmfusion.errors import UserError
+
+# What torch's reader trips over in a file that was cut or is something else.
+DAMAGE = (
+    *(RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, AssertionError, TypeError),
+    struct.error,
+)
+
+
+def read_checkpoint(path: str | Path) -> dict[str, Any]:
+    """Read a checkpoint file safely, with a frozen language model that it keeps in a file of its own.
+
+    Raises:
+        UserError: if there is no such file, or it is truncated, damaged, not a checkpoint, or holds
+            anything but weights and plain values.
+    """
+    path = Path(path)
+    return frozen_file.put_back(read_file(path), path, read=read_file)
+
+
+def check_checkpoint(path: str | Path) -> None:
+    """Refuse what :func:`read_checkpoint` refuses, without reading all weights into memory.
+
+    Raises:
+        UserError: as there.
+    """
+    path = Path(path)
+    frozen_file.put_back(read_file(path, mmap=True), path, read=lambda file: read_file(file, mmap=True))
+
+
+def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
+    """Read one file safely, and nothing that it refers to.
+
+    Args:
+        path: of the file.
+        mmap: leave weights on the disk until they are looked at, where the format allows it.
+
+    Raises:
+        UserError: as of :func:`read_checkpoint`.
+    """
+    if not path.is_file():
+        what = "is a folder, not a checkpoint file" if path.is_dir() else "does not exist"
+        raise UserError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
+    try:
+        if (found := damage(path)) is not None:
+            raise UserError(_damaged(path, found))
+        mmap = mmap and is_zip(path)  # the old format cannot be mapped
+        state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mmap)
+    except pickle.UnpicklingError as error:
+        raise UserError(_refusal(path, error)) from error
+    except UserError:
+        raise
+    except DAMAGE as error:
+        raise UserError(_damaged(path, first_line(error))) from error
+    check_contents(path, state)
+    return cast(dict[str, Any], state)
+
+
+def _damaged(path: Path, reason: str) -> str:
+    return (
+        f"{path} cannot be read as a checkpoint: it is truncated or damaged ({reason}). Copy or train it again; an "
+        f"earlier checkpoint of the same folder may be whole."
+    )
+
+
+def first_line(error: BaseException) -> str:
+    return str(error).strip().split("\n")[0][:200]
+
+
+def _refusal(path: Path, error: BaseException) -> str:
+    """What to say of a file whose pickle asks for more than weights and plain values.
+
+    torch's own words are left out: they advise to switch the protection off.
+    """
+    asked = re.search(r"(?:GLOBAL|global) [`'\"]?([A-Za-z_][\w.]*)|[Tt]rying to load unsupported \w+ (\S+)", str(error))
+    if asked:
+        return (
+            f"{path} was not loaded: it asks to run {asked[1] or asked[2]}, which is not among the plain values and "
+            f"weights a checkpoint consists of. Nothing of it was executed. If you trust its author, have them save "
+            f"weights and configuration only."
+        )
+    return f"{path} is not a checkpoint, or is damaged: nothing was loaded. Give the path of a whole checkpoint file."
+
+
+def model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
+    """The checkpoint's model config as a dictionary, whichever way fairseq stored it."""
+    model = (state.get("cfg") or {}).get("model")
+    if isinstance(model, Namespace):
+        model = vars(model)
+    if isinstance(model, dict):
+        return model
+    hint = "It has the format of the paper's 2019 code: bring it over with `lmfusion convert`."
+    raise UserError(
+        f"{path} has no model configuration in it, so it cannot be rebuilt. "
+        + (hint if state.get("args") is not None else "Train or export it with lmfusion.")
+    )

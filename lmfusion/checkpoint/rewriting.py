@@ -1,0 +1,112 @@
+"""Checkpoints into checkpoints: averaged over several, or stripped of what only training needs.
+
+fairseq's own averaging script is not part of its package.
+"""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmfusion.checkpoint.atomic_files import replacing
+from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.errors import UserError
+
+
+def average(paths: Sequence[str | Path], out: str | Path) -> None:
+    """Average the weights of checkpoints of one model; all else is the last one's, without optimizer.
+
+    Sums are taken in float64. Integers (dictionaries, versions) must be the same in all.
+
+    Args:
+        paths: two checkpoints or more.
+        out: file to write.
+
+    Raises:
+        UserError: if one cannot be read, their weights do not go together, or ``out`` is one of them.
+    """
+    if len(paths) < 2:
+        raise UserError(f"averaging needs two checkpoints or more, and {len(paths)} was given.")
+    total: dict[str, Tensor] = {}
+    _refuse_to_overwrite(paths, out)
+    for path in paths:
+        state = read_checkpoint(path)
+        _add(total, state["model"], first=paths[0], path=path)
+    last = state["model"]
+    state["model"] = {
+        name: (value / len(paths)).to(last[name].dtype) if value.is_floating_point() else value
+        for name, value in total.items()
+    }
+    write_checkpoint(_without_optimizer(state), out)
+
+
+def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
+    """Write a checkpoint for passing on: no optimizer, no folders of this machine; with ``half`` in half precision.
+
+    Configuration is kept of model and task alone, which is what loading needs.
+
+    Raises:
+        UserError: if it cannot be read or written, or ``out`` is the same file.
+    """
+    _refuse_to_overwrite([path], out)
+    state = read_checkpoint(path)
+    if half:
+        state["model"] = {
+            name: value.half() if value.is_floating_point() else value for name, value in state["model"].items()
+        }
+    sections = state.get("cfg") or {}
+    state["cfg"] = {name: _without_folders(sections[name]) for name in ("model", "task") if name in sections}
+    write_checkpoint(_without_optimizer(state), out)
+
+
+def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
+    """Write a checkpoint whole or not at all.
+
+    Raises:
+        UserError: if there is no folder for it, no right to write, or no space left.
+    """
+    with replacing(out) as stream:
+        torch.save(state, stream)
+
+
+def _refuse_to_overwrite(paths: Sequence[str | Path], out: str | Path) -> None:
+    """What is written lacks the optimizer: a run could not go on from it."""
+    for path in map(Path, paths):
+        if path.exists() and Path(out).exists() and path.samefile(out):
+            raise UserError(f"--out {out} is {path} itself, which would lose its optimizer: give another name.")
+
+
+def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:
+    return {**state, "last_optimizer_state": None}
+
+
+def _without_folders(section: Any) -> Any:
+    """A config section with file names instead of absolute paths, which would lead nowhere on another machine."""
+    values = vars(section) if isinstance(section, Namespace) else section
+    return {
+        name: Path(value).name if isinstance(value, str) and os.path.isabs(value) else value
+        for name, value in values.items()
+    }
+
+
+def _add(total: dict[str, Tensor], weights: dict[str, Tensor], *, first: str | Path, path: str | Path) -> None:
+    if not total:
+        total.update({n: v.double() if v.is_floating_point() else v for n, v in weights.items()})
+        return
+    different = sorted(set(total) ^ set(weights))
+    different += sorted(name for name in set(total) & set(weights) if total[name].shape != weights[name].shape)
+    if different:
+        raise UserError(
+            f"{path} and {first} are checkpoints of different models and cannot be averaged: {', '.join(different)}."
+        )
+    for name, value in weights.items():
+        if value.is_floating_point():
+            total[name] += value
+        elif not torch.equal(total[name], value):
+            raise UserError(f"{path} and {first} cannot be averaged: {name} differs, and is not a weight.")

@@ -1,0 +1,155 @@
+"""What the two language models share: embedding, softmax, limits, the dictionary inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from fairseq.data import Dictionary
+from fairseq.models import FairseqLanguageModel
+from torch import Tensor, nn
+
+from lmfusion.errors import UserError
+from lmfusion.lm.interface import Head, PretrainedLM
+from lmfusion.lm.precision import training_autocast
+from lmfusion.lm.transformer.layers import Block, TokenEmbedding, Tower
+from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.lm.vocabulary import SymbolTable
+
+
+class TransformerLM(PretrainedLM):
+    """Embedding and softmax around one or two towers; a mixin of fairseq's decoders.
+
+    Args:
+        config: the plain values of :mod:`lmfusion.lm.transformer.config`.
+        dictionary: of the text.
+
+    Raises:
+        UserError: if the sizes make no model, or the dictionary is not used as a whole.
+    """
+
+    bias_kv: str
+
+    def _build_common(self, config: dict[str, Any], dictionary: Dictionary) -> None:
+        _check_sizes(config, dictionary)
+        self.config = config
+        self.embed_dim = config["decoder_embed_dim"]
+        self.num_layers = config["decoder_layers"]
+        self.padding_idx = dictionary.pad()
+        self.eos_idx = dictionary.eos()
+        self.symbols = list(dictionary.symbols)
+        self.symbol_table = SymbolTable(self.symbols)
+        # A sample may be two longer than fairseq's filter counts: both </s> of a cloze sample.
+        self.sentence_limit: int = config["max_target_positions"]
+        self.embed = TokenEmbedding(
+            len(dictionary),
+            self.embed_dim,
+            self.padding_idx,
+            unk_idx=dictionary.unk(),
+            max_positions=self.sentence_limit + 2,
+            learned_positions=config["decoder_learned_pos"],
+            no_positions=config["no_token_positional_embeddings"],
+            dropout=config["dropout"],
+            input_dropout=config["input_dropout"],
+        )
+        self.output_weight: nn.Parameter | None = None
+        if not config["share_decoder_input_output_embed"]:
+            self.output_weight = nn.Parameter(torch.empty(len(dictionary), self.embed_dim))
+            nn.init.normal_(self.output_weight, std=self.embed_dim**-0.5)
+
+    def _build_tower(self, bias_kv: str) -> Tower:
+        config = self.config
+        return Tower(
+            Block(
+                self.embed_dim,
+                config["decoder_ffn_embed_dim"],
+                config["decoder_attention_heads"],
+                dropout=config["dropout"],
+                attention_dropout=config["attention_dropout"],
+                activation_dropout=config["activation_dropout"],
+                bias_kv=bias_kv,
+            )
+            for _ in range(self.num_layers)
+        )
+
+    def max_positions(self) -> int:
+        """Longest sentence fairseq may hand over, in tokens as fairseq counts them."""
+        return self.sentence_limit
+
+    def check_length(self, length: int) -> None:
+        """Refuse rows longer than the model has positions.
+
+        Raises:
+            UserError: naming both lengths.
+        """
+        if length > self.sentence_limit + 2:
+            raise UserError(
+                f"a sentence of {length} tokens is longer than the {self.sentence_limit} positions "
+                f"of the language model: shorten or drop it (fairseq: "
+                f"--skip-invalid-size-inputs-valid-test, --max-source-positions), or pretrain with "
+                f"a larger --tokens-per-sample."
+            )
+
+    def check_rows(self, layout: RowLayout) -> None:
+        """Refuse sentences longer than the model has positions; a row may be longer by padding.
+
+        Raises:
+            UserError: as :meth:`check_length`.
+        """
+        if layout.padding.size(1) > self.sentence_limit + 2:  # lengths on a GPU would have to be waited for
+            self.check_length(int(layout.lengths.max()))
+
+    def drop_softmax(self) -> None:
+        """Forget an output embedding of its own; a tied one is the input embedding."""
+        self.output_weight = None
+
+    def output_layer(self, features: Tensor, head: Head = F.linear) -> Any:
+        """States before the softmax -> logits: ... x C -> ... x V; or what another head makes of them."""
+        weight = self.embed.tokens.weight if self.output_weight is None else self.output_weight
+        return head(features, weight)
+
+
+def _check_sizes(config: dict[str, Any], dictionary: Dictionary) -> None:
+    channels, heads = config["decoder_embed_dim"], config["decoder_attention_heads"]
+    if config["decoder_layers"] < 1:
+        raise UserError(f"--decoder-layers {config['decoder_layers']}: give 1 or more.")
+    if heads < 1 or channels % heads:
+        raise UserError(
+            f"--decoder-attention-heads {heads} do not divide the {channels} channels of --decoder-embed-dim: give a "
+            f"number that does."
+        )
+    if len(dictionary) != len(dictionary.symbols):
+        raise UserError(
+            f"--output-dictionary-size {len(dictionary)} leaves out symbols of the dictionary's "
+            f"{len(dictionary.symbols)}, without which no other model could use the language model: leave it out."
+        )
+
+
+class TrainableLM(FairseqLanguageModel):
+    """fairseq's wrapping of a :class:`TransformerLM` that is being pretrained."""
+
+    decoder: TransformerLM
+    takes_head = True  # lmfusion/training/criterions.py
+
+    def forward(self, src_tokens: Tensor, **kwargs: Any) -> Any:
+        """Logits; arguments as of the decoder."""
+        with training_autocast(self, self.decoder.config["cpu_bf16"]):
+            return self.decoder(src_tokens, **kwargs)
+
+
+def dictionary_of(symbols: list[str]) -> Dictionary:
+    """A fairseq dictionary with these symbols in this order.
+
+    Raises:
+        UserError: if they do not begin with fairseq's special symbols, or one stands twice.
+    """
+    dictionary = Dictionary()
+    for symbol in symbols[len(dictionary) :]:
+        dictionary.add_symbol(symbol)
+    if list(dictionary.symbols) != symbols:
+        raise UserError(
+            f"these {len(symbols)} symbols are no fairseq dictionary: it begins with "
+            f"{', '.join(Dictionary().symbols)} and has every symbol once."
+        )
+    return dictionary

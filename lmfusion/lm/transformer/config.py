@@ -1,0 +1,117 @@
+"""Flags of the two language models, and the published sizes as named architectures."""
+
+# No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Any, Callable, Optional
+
+from fairseq.dataclass import FairseqDataclass
+from omegaconf import II
+
+from lmfusion.lm.precision import CPU_BF16_HELP
+
+
+@dataclass
+class LMConfig(FairseqDataclass):
+    """What both language models share. The names are fairseq's own for a decoder-only model."""
+
+    decoder_embed_dim: int = field(default=512, metadata={"help": "channels C of the model"})
+    decoder_ffn_embed_dim: int = field(
+        default=2048, metadata={"help": "inner size of the feed-forward sub-blocks"}
+    )
+    decoder_layers: int = field(default=6, metadata={"help": "transformer blocks N of a tower"})
+    decoder_attention_heads: int = field(
+        default=8, metadata={"help": "attention heads of a tower; must divide --decoder-embed-dim"}
+    )
+    dropout: float = field(
+        default=0.1, metadata={"help": "dropout of embeddings and of each sub-block's output"}
+    )
+    attention_dropout: float = field(
+        default=0.1, metadata={"help": "dropout of attention weights"}
+    )
+    activation_dropout: float = field(
+        default=0.05,
+        metadata={
+            "help": "dropout after the ReLU of the feed-forward sub-blocks",
+            "argparse_alias": "--relu-dropout",
+        },
+    )
+    input_dropout: float = field(
+        default=0.0, metadata={"help": "probability of reading <unk> instead of a token in training"}
+    )
+    share_decoder_input_output_embed: bool = field(
+        default=False, metadata={"help": "use the input embeddings as softmax weights (tied)"}
+    )
+    no_token_positional_embeddings: bool = field(
+        default=False, metadata={"help": "no position embeddings at all"}
+    )
+    decoder_learned_pos: bool = field(
+        default=False, metadata={"help": "learn position embeddings instead of sinusoids"}
+    )
+    cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
+    tokens_per_sample: int = II("task.tokens_per_sample")
+    max_target_positions: Optional[int] = II("task.max_target_positions")
+
+
+@dataclass
+class CausalLMConfig(LMConfig):
+    """Flags of ``uni_transformer_lm``."""
+
+
+@dataclass
+class ClozeLMConfig(LMConfig):
+    """Flags of ``bi_transformer_lm``; the variants of the paper's released code are flags here."""
+
+    no_bias_kv: bool = field(
+        default=False,
+        metadata={"help": "a zero key/value pair in the towers' attention instead of a learned one"},
+    )
+    no_extra_kv: bool = field(
+        default=False,
+        metadata={"help": "neither a learned nor a zero key/value pair in the towers' attention"},
+    )
+    single_tower: bool = field(
+        default=False, metadata={"help": "one set of weights for both towers"}
+    )
+    linear_final_layer: bool = field(
+        default=False,
+        metadata={"help": "join the towers by a linear layer instead of an attention block"},
+    )
+    linear_final_layer_bias: bool = field(
+        default=False, metadata={"help": "give the linear join a bias"}
+    )
+    double_final_heads: bool = field(
+        default=False, metadata={"help": "twice the heads in the joining block"}
+    )
+    concat_final_q: bool = field(
+        default=False,
+        metadata={"help": "joining block's query: project [f[i-1]; b[i+1]] instead of their sum"},
+    )
+
+
+def plain_config(cfg: Any, kind: Callable[[], LMConfig]) -> dict[str, Any]:
+    """The fields of ``kind`` as a plain dictionary, from a config of any make.
+
+    Unset limits are resolved, so that the result alone describes the model.
+    """
+    names = list(kind().__dataclass_fields__)
+    values = {name: getattr(cfg, name) for name in names if not name.startswith("_")}
+    if values["max_target_positions"] is None:
+        values["max_target_positions"] = values["tokens_per_sample"]
+    return values
+
+
+def _set_defaults(args: Namespace, **defaults: Any) -> None:
+    for name, value in defaults.items():
+        setattr(args, name, getattr(args, name, value))
+
+
+def big_architecture(args: Namespace) -> None:
+    """The paper's size: N = 12, C = 1024, feed-forward 4096, 16 heads (SPEC section 1)."""
+    _set_defaults(
+        args,
+        decoder_layers=12,
+        decoder_embed_dim=1024,
+        decoder_ffn_embed_dim=4096,
+        decoder_attention_heads=16,
+    )

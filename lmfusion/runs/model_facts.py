@@ -1,0 +1,44 @@
+"""What a run's trained model is (size, language models inside, mixing weights), kept in run.json.
+
+Kept, because checkpoints are large and get deleted, and a report is still wanted then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lmfusion.inspection import inspect_checkpoint
+from lmfusion.runs import checkpoints
+from lmfusion.runs.run_folder import RunFolder
+
+
+def record(run: RunFolder) -> None:
+    """Write the facts of a run's best checkpoint into run.json; nothing where it has no such checkpoint.
+
+    Raises:
+        UserError: the checkpoint is damaged or unsafe.
+    """
+    found = _inspect(run)
+    if found:
+        run.set_model(found)
+
+
+def read(run: RunFolder) -> dict[str, Any]:
+    """The facts as run.json has them or, for a run of before they were kept, as its best checkpoint has them.
+
+    Returns:
+        lmfusion.inspection.Inspection as a dictionary; empty where neither is there.
+
+    Raises:
+        UserError: the checkpoint is damaged or unsafe.
+    """
+    kept: dict[str, Any] = run.record.get("model") or {}
+    return kept or _inspect(run)
+
+
+def _inspect(run: RunFolder) -> dict[str, Any]:
+    best = run.checkpoints / checkpoints.BEST
+    if not best.is_file():
+        return {}
+    facts = inspect_checkpoint(best).to_dict()
+    return {**facts, "path": best.name}

@@ -1,0 +1,1 @@
+"""Stored states of frozen language models."""

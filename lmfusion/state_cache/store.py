@@ -1,0 +1,185 @@
+"""States of sentences on disk, by key.
+
+A store is a folder of parts. Every process writes a part of its own and reads all: ``NAME.states`` holds the states of
+one sentence behind the other (L x T x C' each), ``NAME.index`` a record for every sentence that is complete in it. A
+record is written after its states, so a process killed between the two loses a sentence and damages nothing; and it
+has their check sum, so that a bit flipped on the disk is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lmfusion.checkpoint.atomic_files import NO_SPACE
+from lmfusion.errors import UserError
+
+_RECORD = np.dtype([("key", "S32"), ("start", "<i8"), ("tokens", "<i8"), ("sum", "<u4")])
+FORMAT = 2  # of parts; other formats lie in other folders
+_TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
+_STATES, _INDEX, _ABOUT = ".states", ".index", "about.json"
+
+
+@dataclass
+class _Part:
+    """One process's files, as far as they have been read."""
+
+    states: Path
+    index: Path
+    records_read: int = 0
+    descriptor: int | None = None
+
+    def read_into(self, start: int, buffer: Tensor, check_sum: int) -> None:
+        """Fill a tensor with the bytes from ``start`` on."""
+        if self.descriptor is None:
+            try:
+                self.descriptor = os.open(self.states, os.O_RDONLY)
+            except FileNotFoundError as error:
+                raise UserError(
+                    f"{self.states} is gone, while its index was read: do not delete stored states while training. "
+                    f"Start again; what is missing will be computed again."
+                ) from error
+        view = buffer.view(torch.uint8).flatten().numpy().data
+        if os.preadv(self.descriptor, [view], start) != len(view) or zlib.crc32(view) != check_sum:
+            raise UserError(
+                f"{self.states} is damaged or shorter than its index says: delete the folder {self.states.parent}, "
+                f"whose content will be computed again."
+            )
+
+    def size(self) -> int:
+        """Bytes of states there are."""
+        return self.states.stat().st_size if self.states.exists() else 0
+
+
+@dataclass(frozen=True)
+class _About:
+    """What a store holds: L, C', the type stored and the type computed."""
+
+    states: int
+    channels: int
+    stored: str
+    computed: str
+
+
+@contextmanager
+def _needing_space(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_SPACE:
+            raise
+        raise UserError(
+            f"no space left for the stored states in {folder}: make room, or train without --src-lm-cache. What is "
+            f"stored stays of use."
+        ) from error
+
+
+class StateStore:
+    """States of sentences on disk.
+
+    Args:
+        folder: with a store in it, or made by :meth:`create`.
+
+    Raises:
+        UserError: if its description cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            about = _About(**json.loads((folder / _ABOUT).read_text(encoding="utf-8")))
+            self.dtype, self.computed = _TYPES[about.stored], _TYPES[about.computed]
+            self.shape = (int(about.states), int(about.channels))
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise UserError(f"{folder / _ABOUT} is damaged: delete the folder {folder}.") from error
+        self._places: dict[bytes, tuple[_Part, int, int, int]] = {}
+        self._parts: dict[str, _Part] = {}
+        self._own: tuple[Any, Any] | None = None
+        self.refresh()
+
+    @classmethod
+    def create(cls, folder: Path, shape: tuple[int, int], stored: torch.dtype, computed: torch.dtype) -> StateStore:
+        """Make a store, or open the one that another process has just made; UserError if there is no space left."""
+        about = _About(*shape, *(str(dtype).removeprefix("torch.") for dtype in (stored, computed)))
+        with _needing_space(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            scratch = folder / f"{_ABOUT}.{secrets.token_hex(4)}"
+            scratch.write_text(json.dumps(asdict(about)), encoding="utf-8")
+            scratch.replace(folder / _ABOUT)
+        return cls(folder)
+
+    @classmethod
+    def exists(cls, folder: Path) -> bool:
+        """Whether there is a store."""
+        return (folder / _ABOUT).exists()
+
+    @staticmethod
+    def size(folder: Path) -> int:
+        """Bytes of states in a folder, if there is one."""
+        return sum(path.stat().st_size for path in folder.glob(f"*{_STATES}"))
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._places
+
+    def refresh(self) -> None:
+        """Read what all processes have written since."""
+        for index in sorted(self.folder.glob(f"*{_INDEX}")):
+            part = self._parts.setdefault(index.stem, _Part(index.with_suffix(_STATES), index))
+            if index.stat().st_size // _RECORD.itemsize <= part.records_read:
+                continue
+            records = np.fromfile(index, _RECORD, offset=part.records_read * _RECORD.itemsize)
+            part.records_read += len(records)
+            whole = part.size()
+            for key, start, tokens, check_sum in records.tolist():
+                if start >= 0 and tokens > 0 and start + self._bytes(tokens) <= whole:
+                    self._places[key] = (part, start, tokens, check_sum)
+
+    def _bytes(self, tokens: int) -> int:
+        return tokens * self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    def read(self, key: bytes) -> Tensor:
+        """One sentence's states, L x T x C'."""
+        part, start, tokens, check_sum = self._places[key]
+        states = torch.empty(self.shape[0], tokens, self.shape[1], dtype=self.dtype)
+        part.read_into(start, states, check_sum)
+        return states
+
+    def write(self, rows: dict[bytes, Tensor]) -> None:
+        """Append sentences, key -> L x T x C', or raise UserError if there is no space left."""
+        with _needing_space(self.folder):
+            self._append(rows)
+
+    def _append(self, rows: dict[bytes, Tensor]) -> None:
+        if self._own is None:
+            name = f"{os.getpid()}-{secrets.token_hex(8)}"
+            files = [(self.folder / (name + suffix)).open("ab", buffering=0) for suffix in (_STATES, _INDEX)]
+            self._own = files[0], files[1]
+        states, index = self._own
+        records = np.empty(len(rows), _RECORD)
+        start = os.fstat(states.fileno()).st_size
+        for number, (key, row) in enumerate(rows.items()):
+            data = row.contiguous().view(torch.uint8).flatten().numpy().data
+            _write_all(states, data)
+            records[number] = (key, start, row.size(1), zlib.crc32(data))
+            start += len(data)
+        _write_all(index, memoryview(records.tobytes()))
+        self.refresh()
+
+
+def _write_all(stream: Any, data: memoryview) -> None:
+    while data:
+        data = data[stream.write(data) :]

@@ -1,0 +1,106 @@
+"""What a frozen language model says of a sentence never changes: store it, and read it back in later epochs."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lmfusion.errors import UserError
+from lmfusion.lm.interface import PretrainedLM
+from lmfusion.state_cache.store import FORMAT, StateStore
+
+Precision = tuple[torch.dtype, "torch.dtype | None"]  # of weights, and what autocast computes in
+
+
+class StoredStates:
+    """A frozen LM's ``layer_states``, computed for a sentence once.
+
+    Args:
+        lm: frozen.
+        folder: of all stores; each LM and precision has a subfolder of its own.
+        fingerprint: of the LM's weights.
+        half: store half-precision numbers: half the size, and an error of at most 0.05% of a number from 6e-5 up.
+    """
+
+    def __init__(self, lm: PretrainedLM, folder: str | Path, fingerprint: str, *, half: bool = False) -> None:
+        self.lm, self.folder, self.fingerprint, self.half = lm, Path(folder), fingerprint, half
+        self._stores: dict[Path, StateStore] = {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> StoredStates:
+        """Files are opened anew: a copy of the model (--store-ema) writes a part of its own."""
+        return StoredStates(copy.deepcopy(self.lm, memo), self.folder, self.fingerprint, half=self.half)
+
+    def __call__(self, tokens: Tensor) -> list[Tensor]:
+        """B x T left-aligned rows -> L tensors of B x T x C'; zero at padding."""
+        words = tokens.cpu()
+        lengths = words.ne(self.lm.padding_idx).sum(1).tolist()
+        keys = [_key(row[:length]) for row, length in zip(words, lengths)]
+        store = self._open()
+        if store is not None and any(key not in store for key in keys):
+            store.refresh()  # another process may have them
+        missing = [row for row, key in enumerate(keys) if store is None or key not in store]
+        if missing:
+            width = max(lengths[row] for row in missing)
+            fresh = torch.stack(self.lm.layer_states(tokens[missing, :width]))
+            store = store or self._create(fresh.dtype)
+            stored = _in_range(fresh.to("cpu", store.dtype), self.half)
+            store.write({keys[row]: stored[:, number, : lengths[row]] for number, row in enumerate(missing)})
+        assert store is not None
+        out = torch.zeros(store.shape[0], *tokens.shape, store.shape[1], dtype=store.computed)
+        for row, (key, length) in enumerate(zip(keys, lengths)):
+            out[:, row, :length] = store.read(key)
+        return list(out.to(tokens.device))
+
+    def present(self, weights: torch.dtype, autocast: torch.dtype | None) -> int:
+        """Bytes that are stored already for runs whose LM computes in this precision."""
+        return StateStore.size(self._folder((weights, autocast)))
+
+    def _folder(self, precision: Precision | None = None) -> Path:
+        """Whatever changes the numbers is in its name."""
+        weights, autocast = precision or _precision(self.lm)
+        settings = [FORMAT, self.fingerprint, self.lm.config, f"{weights}, autocast {autocast or 'off'}"]
+        name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
+        return self.folder / (f"{name}-half" if self.half else name)
+
+    def _open(self) -> StateStore | None:
+        folder = self._folder()
+        if folder not in self._stores and StateStore.exists(folder):
+            self._stores[folder] = StateStore(folder)
+        return self._stores.get(folder)
+
+    def _create(self, computed: torch.dtype) -> StateStore:
+        shape = (self.lm.num_states, self.lm.state_dim)
+        folder = self._folder()
+        self._stores[folder] = StateStore.create(folder, shape, torch.float16 if self.half else computed, computed)
+        return self._stores[folder]
+
+    def bytes_per_token(self, dtype: torch.dtype = torch.float32) -> int:
+        """Disk space of a token where the LM computes in ``dtype``."""
+        return self.lm.num_states * self.lm.state_dim * (2 if self.half else dtype.itemsize)
+
+
+def _precision(lm: PretrainedLM) -> Precision:
+    """What the LM computes in just now."""
+    weight = next(lm.parameters())
+    device = weight.device.type
+    return weight.dtype, torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+
+
+def _in_range(stored: Tensor, half: bool) -> Tensor:
+    if half and not stored.isfinite().all():
+        raise UserError(
+            "--src-lm-cache-half: the language model has states above 65,504, the most that half precision holds: "
+            "leave it out."
+        )
+    return stored
+
+
+def _key(row: Tensor) -> bytes:
+    """Of a sentence: a hash of its tokens."""
+    return hashlib.blake2b(row.to(torch.int32).numpy().tobytes(), digest_size=16).hexdigest().encode()

@@ -1,0 +1,1 @@
+"""Text before it becomes symbols."""

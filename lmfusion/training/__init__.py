@@ -1,0 +1,1 @@
+"""Tasks, criterions and losses."""
