@@ -152,7 +152,7 @@ def package(root: Path, **sources: str) -> Path:
     ("module", "source", "violation"),
     [
         ("lm__cloze", "from lmfusion.fusion.model import X", "lmfusion.lm.cloze -> lmfusion.fusion.model"),
-        ("lm__layers", "import lmfusion.lm.cloze", "lmfusion.lm.layers -> lmfusion.lm.cloze"),
+        ("lm__interface", "import lmfusion.lm.cloze", "lmfusion.lm.interface -> lmfusion.lm.cloze"),
         ("fusion__elmo", "from lmfusion.fusion import source", "lmfusion.fusion.elmo -> lmfusion.fusion.source"),
         ("fusion__source", "from lmfusion.lm.cloze import X", "lmfusion.fusion.source -> lmfusion.lm.cloze"),
         ("fusion__model", "def f():\n    import lmfusion.cli", "lmfusion.fusion.model -> lmfusion.cli"),
