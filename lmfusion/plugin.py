@@ -18,8 +18,7 @@ def install() -> None:
     from lmfusion import fairseq_patches
 
     fairseq_patches.install()
+    import lmfusion.convert.variant
     import lmfusion.fusion.architectures
-    import lmfusion.lm.causal
-    import lmfusion.lm.cloze
     import lmfusion.text.tokenizer
     import lmfusion.training.criterions  # noqa: F401

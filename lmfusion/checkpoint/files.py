@@ -37,6 +37,14 @@ def is_zip(path: Path) -> bool:
         return stream.read(len(_ZIP_START)) == _ZIP_START
 
 
+def is_checkpoint(path: Path) -> bool:
+    """Return whether a file begins as one that torch wrote, in its format of today or the old one."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(_ZIP_START)).startswith((_ZIP_START, _PICKLE_START))
+
+
 @lru_cache(maxsize=64)
 def _damage(path: str, size: int, *_: int) -> str | None:
     """Once per content: a run that resumes reads its checkpoint several times."""

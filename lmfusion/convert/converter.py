@@ -119,7 +119,7 @@ def _language_model(released: Released, args: Arguments, family: str, inputs: In
     config["share_decoder_input_output_embed"] = shared
     moves = lm_moves(config, len(dictionary), prefix, "", softmax=True)
     carried = carry_out(moves, weights, ignored=lm_ignored(prefix), what=str(released.path))
-    lm = build({"family": family, **config}, dictionary)
+    lm = build({"family": family, **config}, dictionary.symbols)
     assert isinstance(lm, TransformerLM)
     lm.load_state_dict({**carried, "symbol_table.codes": lm.symbol_table.codes})
     targets = config.pop("targets", [])

@@ -17,10 +17,11 @@ from lmfusion.convert.lm_files import LMFiles
 from lmfusion.convert.lm_weights import lm_ignored, lm_moves
 from lmfusion.convert.plan import Move, layer_norm, linear, move
 from lmfusion.convert.state_lists import state_list
+from lmfusion.convert.variant import FORWARD, HIDES_SELF, SEES_SELF, Reading
 from lmfusion.errors import UserError
 from lmfusion.fusion.config import ELMO, FINETUNE
-from lmfusion.fusion.reading import Reading
-from lmfusion.lm.interface import FORWARD, NARROW, WIDE, dictionary_hash
+from lmfusion.lm.old_checkpoints import modern_side
+from lmfusion.lm.vocabulary import dictionary_hash
 
 Config = dict[str, Any]
 # The dropouts of a language model that is fine-tuned: ours, and the released code's.
@@ -102,7 +103,7 @@ class LMSide:
             "fingerprint": fingerprint,
             "reading": self.reading.to_dict(),
         }
-        return json.dumps(described)
+        return json.dumps(modern_side(described))
 
 
 def is_affine(args: Arguments, weights: Mapping[str, Tensor], base: str) -> bool:
@@ -196,8 +197,8 @@ def lm_side(
 def _top(side: str, config: Config, args: Arguments) -> str:
     """What the released code takes as a language model's output."""
     if "targets" not in config:
-        return WIDE
+        return SEES_SELF
     if "self" not in config["targets"]:
         return FORWARD
     # In the decoder it has no way to show a cloze LM the token itself.
-    return NARROW if side == "tgt" or args.switch("bilm_mask_last_state") else WIDE
+    return HIDES_SELF if side == "tgt" or args.switch("bilm_mask_last_state") else SEES_SELF

@@ -29,7 +29,7 @@ def _refuse_to_generate() -> None:
         """fairseq's, for models that predict the next word."""
         for model in models:
             decoder = getattr(model, "decoder", None)
-            if isinstance(decoder, PretrainedLM) and not decoder.is_causal and not args.score_reference:
+            if isinstance(decoder, PretrainedLM) and decoder.sees_future and not args.score_reference:
                 raise UserError(
                     "this is a cloze language model (bi_transformer_lm), which sees the words on both sides and "
                     "generates none: give a causal LM (uni_transformer_lm)."

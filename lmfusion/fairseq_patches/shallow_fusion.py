@@ -34,7 +34,7 @@ def check(lm: Any, args: Any, dictionary: Dictionary) -> None:
         raise UserError(f"--lm-path {args.lm_path} would be ignored {who}.")
     if not args.lm_weight:
         raise UserError(f"--lm-path {args.lm_path} would be ignored with --lm-weight 0, the default: add --lm-weight.")
-    if isinstance(lm.decoder, PretrainedLM) and not lm.decoder.is_causal:
+    if isinstance(lm.decoder, PretrainedLM) and lm.decoder.sees_future:
         raise UserError(
             f"--lm-path {args.lm_path} is a cloze language model (bi_transformer_lm), which scores no next words: give "
             f"a causal LM (uni_transformer_lm)."

@@ -52,7 +52,8 @@ def set_learning_rate(module: nn.Module, rate: LearningRate) -> None:
         setattr(parameter, _ATTRIBUTE, {_KEY: rate})
 
 
-def _rate(parameter: torch.Tensor) -> LearningRate | None:
+def rate_of(parameter: torch.Tensor) -> LearningRate | None:
+    """Return the rate that a parameter was given, or None."""
     return getattr(parameter, _ATTRIBUTE, {}).get(_KEY)
 
 
@@ -112,7 +113,7 @@ def _split_groups(optimizer: torch.optim.Optimizer) -> None:
     for group in list(optimizer.param_groups):
         by_rate: dict[LearningRate | None, list[torch.Tensor]] = {None: []}
         for parameter in group["params"]:
-            by_rate.setdefault(_rate(parameter), []).append(parameter)
+            by_rate.setdefault(rate_of(parameter), []).append(parameter)
         group["params"] = by_rate.pop(None)
         for parameters in by_rate.values():
             settings = {key: value for key, value in group.items() if key != "params"}
@@ -126,7 +127,7 @@ def _multiply_while_stepping(optimizer: torch.optim.Optimizer) -> None:
     def before(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         kept[:] = [group["lr"] for group in optimizer.param_groups]
         for group in optimizer.param_groups:
-            rate = _rate(group["params"][0]) if group["params"] else None
+            rate = rate_of(group["params"][0]) if group["params"] else None
             if rate is not None:
                 group["lr"] = group["lr"] * rate.factor
             if rate is not None and rate.frozen:
@@ -152,7 +153,7 @@ def install() -> None:
         """fairseq's, with a group for every learning rate."""
         params = list(params)
         built = original(cfg, params, *args, **kwargs)
-        if any(_rate(parameter) is not None for parameter in params if isinstance(parameter, torch.Tensor)):
+        if any(rate_of(parameter) is not None for parameter in params if isinstance(parameter, torch.Tensor)):
             _split_groups(built.optimizer)
             _multiply_while_stepping(built.optimizer)
         return built

@@ -21,7 +21,8 @@ from lmfusion.checkpoint.reading import check_checkpoint, read_checkpoint, read_
 from lmfusion.convert import Inputs, convert
 from lmfusion.errors import UserError
 from lmfusion.inspection import inspect_checkpoint
-from lmfusion.lm.interface import PretrainedLM, state_fingerprint
+from lmfusion.lm.freezing import state_fingerprint
+from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import load_lm
 
 HERE = Path(__file__).parent

@@ -21,7 +21,7 @@ from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE
 
 from lmfusion.convert.dictionaries import read_dictionary
 from lmfusion.errors import UserError
-from lmfusion.lm.interface import state_fingerprint
+from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.report.page.find import Found
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.read_run import read_run

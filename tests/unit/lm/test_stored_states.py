@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from lmfusion.errors import UserError
-from lmfusion.lm.interface import PretrainedLM, state_fingerprint
+from lmfusion.lm.freezing import state_fingerprint
+from lmfusion.lm.interface import PretrainedLM
 from lmfusion.state_cache.stored_states import StoredStates
 
 ROWS = [[2, 5, 9, 4, 11, 2], [2, 6, 7, 8, 2], [2, 21, 2]]
