@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.convert.variant import StateList
-from lmfusion.fusion.config import SIDE_NAMES, STACKS, integration, lm_prefix
+from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
 from lmfusion.lm.old_checkpoints import FAMILY_NAMES, RELEASED, modern_side
@@ -87,7 +87,7 @@ def inspect_checkpoint(path: str | Path) -> Inspection:
     weights: dict[str, Tensor] = state["model"]
     lms = [lm for side in SIDE_NAMES if (lm := _language_model(side, config, weights)) is not None]
     # Two language models share nothing, even where they are equal.
-    total = count_parameters(_outside(config, weights)) + sum(lm.parameters for lm in lms)
+    total = count_parameters(_outside(weights)) + sum(lm.parameters for lm in lms)
     frozen = sum(lm.parameters - lm.trained for lm in lms)
     return Inspection(
         path=str(path),
@@ -166,29 +166,35 @@ def _stored(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
     return modern_side(json.loads(stored) if isinstance(stored, str) else stored)
 
 
-def _outside(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _lm_prefix(side: str, weights: Mapping[str, Tensor]) -> str:
+    """Return what the names of a side's language model's weights begin with."""
+    prefixes = [f"{STACKS[side]}.{holder}.representation.lm." for holder in ("embed_tokens", "reader")]
+    return next((prefix for prefix in prefixes if any(name.startswith(prefix) for name in weights)), prefixes[0])
+
+
+def _outside(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Return what is in no language model."""
-    prefixes = tuple(lm_prefix(config, side) for side in SIDE_NAMES)
+    prefixes = tuple(_lm_prefix(side, weights) for side in SIDE_NAMES)
     return {name: tensor for name, tensor in weights.items() if not name.startswith(prefixes)}
 
 
 def _language_model(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> LanguageModel | None:
-    prefix = lm_prefix(config, side)
+    prefix = _lm_prefix(side, weights)
     inside = {key: tensor for key, tensor in weights.items() if key.startswith(prefix)}
     if not inside:
         return None
-    stored, fusion = _stored(side, config), integration(config, side)
+    stored, fusion = _stored(side, config), str(config.get(f"{side}_fusion"))
     family = FAMILIES.get(stored["lm"].get("family", ""))
     parameters, layers = count_parameters(inside), int(config.get(f"{side}_lm_freeze_layers") or 0)
     place = PretrainedLM.layer_of if family is None else family.layer_of
     places = {key: place(key[len(prefix) :]) for key in inside} if layers else {}
     kept = {key: inside[key] for key, number in places.items() if number is not None and number <= layers}
-    trained = parameters - count_parameters(kept) if fusion is not None and fusion.trains_lm else 0
+    trained = 0 if stored.get("frozen", fusion == ELMO) else parameters - count_parameters(kept)
     scale = config.get(f"{side}_lm_lr_scale")
     return LanguageModel(
         side=SIDE_NAMES[side],
-        kind="language model" if family is None else family.title,
-        fusion=str(config.get(f"{side}_fusion")),
+        kind=stored.get("title") or ("language model" if family is None else family.title),
+        fusion=fusion,
         tensors=len(_parameters(inside)),
         parameters=parameters,
         trained=trained,

@@ -42,7 +42,7 @@ def build_fusion(cfg: Any, side: str, dictionary: Dictionary) -> tuple[Fusion, S
     stored: str | None = getattr(cfg, f"{side}_lm_config")
     overrides = kind.lm_overrides(config)
     symbols = list(dictionary.symbols)
-    lm = _described(stored, symbols, overrides) if stored else _load(cfg, side, symbols, overrides)
+    lm = _described(stored, symbols, overrides) if stored else _load(cfg, side, symbols, kind)
     known = lm.vocabulary.serve(symbols, what=f"the {SIDE_NAMES[side]} dictionary", by_symbol=lm.by_symbol)
     if known < _ALL_KNOWN:
         logger.info(f"{SIDE_NAMES[side]} language model: it knows {known:.1%} of the dictionary's symbols")
@@ -58,14 +58,17 @@ def _described(stored: str, symbols: list[str], overrides: Any) -> PretrainedLM:
     return build(modern_side(json.loads(stored))["lm"], symbols, **overrides)
 
 
-def _load(cfg: Any, side: str, symbols: list[str], overrides: Any) -> PretrainedLM:
+def _load(cfg: Any, side: str, symbols: list[str], kind: type[Fusion]) -> PretrainedLM:
     path = getattr(cfg, f"{side}_lm")
-    lm = load_lm(path, **overrides)
+    lm = load_lm(path, **kind.lm_overrides(integration_config(cfg, side)))
     if side == "tgt":
         _check_target(lm, path)
     description = {
         "lm": describe(lm, symbols),
+        # For those who look into a checkpoint without the folder that a family or integration comes from.
         "states": lm.state_names,
+        "title": lm.title,
+        "frozen": not kind.trains_lm,
         "dictionary_hash": lm.dictionary_hash,
         "fingerprint": state_fingerprint(lm),
     }

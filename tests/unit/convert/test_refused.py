@@ -257,7 +257,7 @@ def test_a_model_without_any_flags_is_not_guessed_at(
     with pytest.raises(UserError, match="encoder_embed_scale is not known"):
         convert(path, inputs)
     known = convert(save(weights, flags), Inputs(dictionaries=dicts, lm_args={"src": lm})).checkpoint["cfg"]["model"]
-    readings = [json.loads(description)["reading"] for description in (unsaid, known["src_lm_config"])]
+    readings = [json.loads(description)["lm"]["reading"] for description in (unsaid, known["src_lm_config"])]
     assert readings[0] == readings[1]
     assert readings[0]["top"] == "narrow"
 
