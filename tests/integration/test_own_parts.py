@@ -56,7 +56,8 @@ def test_own_family_and_integration_train_resume_generate_and_are_shown(
         *("--beam", 2, "--max-len-b", 10, "--batch-size", 16),
     )
     assert len([line for line in made.splitlines() if line.startswith("H-")]) == 25
-    found = json.loads(ran("lmfusion", "inspect", out / "checkpoint_last.pt", "--json"))
+    shown = ran("lmfusion", "inspect", out / "checkpoint_last.pt", "--json")
+    found, _ = json.JSONDecoder().raw_decode(shown)  # what is logged stands behind it
     assert [lm["fusion"] for lm in found["language_models"]] == ["mean", "elmo"]
     assert found["mixes"] == [{"side": "target", "gamma": pytest.approx(1.0, abs=0.1), "shares": {"vectors": 1.0}}]
 
