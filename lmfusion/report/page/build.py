@@ -135,7 +135,7 @@ def _texts(comparison: Comparison, options: Options, notices: Notices) -> Texts 
 
 def _runs_sections(comparison: Comparison, runs: Sequence[Run], options: Options) -> list[Section]:
     """What does not depend on the test set: learning curves, mixing weights, speed."""
-    prefix = f"{comparison.slug}-" if comparison.slug else ""
+    prefix = comparison.prefix
     size = options.size if options.size in comparison.sizes else comparison.focus
     chosen = _named_or_first(runs, options.curves) if options.curves else _first_seeds(comparison, size)
     subject = "chosen runs" if options.curves else f"{size_name(size)} pairs, first seeds"

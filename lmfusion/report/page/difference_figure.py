@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from lmfusion.report.page import published
 from lmfusion.report.page.colours import GRID, INK, styles
-from lmfusion.report.page.comparison import Cell, Comparison, Row, mean, spread
+from lmfusion.report.page.comparison import Cell, Comparison, Row
 from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, legend_label
 from lmfusion.report.page.score_tables import size_name
 
 
 def difference_figures(comparison: Comparison) -> list[Figure]:
     """A figure for each metric that the paper reports; none without a baseline and another row at the same size."""
-    prefix = f"{comparison.slug}-" if comparison.slug else ""
     figures = []
     for metric in comparison.main_metrics:
         lines = [(row, points) for row in comparison.rows if (points := differences(comparison, row, metric))]
         if not any(row is not comparison.baseline for row, _ in lines):
             continue
-        name = f"{prefix}difference" if metric == "BLEU" else f"{prefix}difference-{metric.lower()}"
+        name = f"{comparison.prefix}difference" + ("" if metric == "BLEU" else f"-{metric.lower()}")
         draw = _draw_lines if len(comparison.sizes) > 1 else _draw_bars
         figures.append(draw(comparison, metric, lines, name))
     return figures
@@ -42,10 +42,9 @@ def differences(comparison: Comparison, row: Row, metric: str) -> list[Point]:
         if size is None or comparison.baseline is None:
             continue
         own, base = _of_common_seeds(row.cell(size), comparison.baseline.cell(size))
-        values = comparison.values(own, metric)
-        baseline, average = mean(comparison.values(base, metric)), mean(values)
-        if average is not None and baseline is not None:
-            points.append((size, average - baseline, spread(values) or 0.0))
+        values, theirs = (pd.Series(comparison.values(cell, metric)) for cell in (own, base))
+        if len(values) and len(theirs):
+            points.append((size, values.mean() - theirs.mean(), values.std() if len(values) > 1 else 0.0))
     return points
 
 

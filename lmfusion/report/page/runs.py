@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from lmfusion.report.page import strategy
 from lmfusion.report.page.command_line import Flags, parse
 from lmfusion.report.page.find import Found
-from lmfusion.runs.run_folder import RunFolder
 from lmfusion.runs.train_log import TrainLog
 
 _BITEXT = re.compile(r"bitext-(\d+)$")
@@ -32,6 +32,10 @@ class Run:
     record: Mapping[str, Any] = field(default_factory=dict)
     scores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By test set, only those with figures."""
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    """The texts that were scored, by test set, as far as they are there."""
+    printed: Path | None = None
+    """What fairseq-generate printed, if it is there."""
     model: Mapping[str, Any] = field(default_factory=dict)
     log: TrainLog = field(default_factory=TrainLog)
     loaded_pairs: int | None = None
@@ -41,11 +45,6 @@ class Run:
     def name(self) -> str:
         """What it is called in the report."""
         return self.found.name
-
-    @property
-    def folder(self) -> RunFolder:
-        """Where it lies."""
-        return RunFolder(self.found.path)
 
     def step(self, name: str) -> Mapping[str, Any]:
         """A step's record; empty where there is none."""

@@ -30,9 +30,7 @@ class Texts:
     raw_reference: bool
 
 
-def find_texts(
-    comparison: Comparison, source: Path | None, reference: Path | None, notices: Notices
-) -> Texts | None:
+def find_texts(comparison: Comparison, source: Path | None, reference: Path | None, notices: Notices) -> Texts | None:
     """From files given by hand, from those the scores name if they are still the same, or from a generation's log.
 
     Raises:
@@ -61,11 +59,12 @@ def find_texts(
 
 def hypotheses(run: Run, data_set: str, count: int) -> list[str] | None:
     """A run's output, if the file is whole."""
-    path = run.found.path / str(run.scores[data_set].get("hypotheses", f"{data_set}.hyp"))
-    try:
-        lines = read_lines(path)
-    except UserError:
+    if data_set not in run.outputs:
         return None  # its absence has been noted when the run was read
+    try:
+        lines = read_lines(run.outputs[data_set])
+    except UserError:  # no text, so of another length than was scored, which has been noted, too
+        return None
     return lines if len(lines) == count else None
 
 
@@ -94,11 +93,10 @@ def _unchanged(runs: Sequence[Run], data_set: str, name: str) -> Path | None:
 
 def _printed(run: Run) -> dict[str, list[str]]:
     """Source (S) and target (T) lines of a generation, which fairseq decodes if it is given --bpe, in order."""
-    log = run.folder.log("generate")
-    if not log.is_file():
+    if run.printed is None:
         return {}
     texts: dict[str, dict[int, str]] = {"S": {}, "T": {}}
-    with log.open(encoding="utf-8", errors="replace") as stream:
+    with run.printed.open(encoding="utf-8", errors="replace") as stream:
         for match in filter(None, map(_PRINTED.match, stream)):
             texts[match[1]][int(match[2])] = generate_output.remove_bpe(match[3])
     return {kind: [lines[number] for number in sorted(lines)] for kind, lines in texts.items()}
