@@ -28,11 +28,11 @@ class Watcher(ABC):
 
     @abstractmethod
     def result(self, log: Path) -> dict[str, Any]:
-        """Figures for run.json, from the whole log."""
+        """Return figures for run.json, from the whole log."""
 
     @abstractmethod
     def summary_text(self, result: dict[str, Any]) -> str:
-        """The result in a few words."""
+        """Return the result in a few words."""
 
 
 class TrainingWatcher(Watcher):

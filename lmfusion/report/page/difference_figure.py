@@ -16,7 +16,7 @@ from lmfusion.report.page.score_tables import size_name
 
 
 def difference_figures(comparison: Comparison) -> list[Figure]:
-    """A figure for each metric that the paper reports; none without a baseline and another row at the same size."""
+    """Return a figure for each metric that the paper reports; none without a baseline and a rival at the same size."""
     figures = []
     for metric in comparison.main_metrics:
         lines = [(row, points) for row in comparison.rows if (points := differences(comparison, row, metric))]
@@ -33,7 +33,7 @@ Point = tuple[int, float, float]
 
 
 def differences(comparison: Comparison, row: Row, metric: str) -> list[Point]:
-    """Mean of a row's seeds minus the baseline's mean over the same seeds, at each size that has both.
+    """Return the mean of a row's seeds minus the baseline's over the same seeds, at each size that has both.
 
     Over all seeds of each where they have none in common.
     """
@@ -49,7 +49,7 @@ def differences(comparison: Comparison, row: Row, metric: str) -> list[Point]:
 
 
 def _of_common_seeds(own: Cell, base: Cell) -> tuple[Cell, Cell]:
-    """The runs whose seeds both have, so that a seed that is only here or there moves no difference."""
+    """Return the runs whose seeds both have, so that a seed that is only here or there moves no difference."""
     common = {run.seed for run in own.used if run.has_training} & {run.seed for run in base.used}
     if not common:
         return own, base
@@ -84,7 +84,7 @@ def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, 
 
 
 def _draw_bars(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]], name: str) -> Figure:
-    """At a single size a line would be a point: a bar a strategy."""
+    """Draw a bar a strategy: at a single size a line would be a point."""
     style = styles(row.strategy for row in comparison.rows)
     rivals = [(row, points[0]) for row, points in lines if row is not comparison.baseline]
     with drawing(height=0.8 + 0.4 * len(rivals)) as (canvas, axes):
@@ -120,7 +120,7 @@ def _axes(axes: Axes, sizes: Sequence[int], metric: str) -> None:
 def _published_lines(
     comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]]
 ) -> list[tuple[str, list[int], list[float]]]:
-    """Published differences at our sizes, of the strategies that we have, where the test set is one of the paper's."""
+    """Return published differences at our sizes of our strategies, where the test set is one of the paper's."""
     task, found = comparison.task, []
     sizes = [size for size in comparison.sizes if size is not None]
     for strategy in dict.fromkeys(row.strategy for row, _ in lines if row is not comparison.baseline):
@@ -136,7 +136,7 @@ def _published_lines(
 
 
 def published_figure() -> Figure:
-    """Figure 1 as it was published, to be looked at beside ours."""
+    """Return Figure 1 as it was published, to be looked at beside ours."""
     strategies = [name for name in published.strategies() if name != "baseline"]
     style = styles(strategies)
     with drawing(len(strategies)) as (canvas, axes):

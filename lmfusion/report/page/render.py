@@ -45,7 +45,7 @@ def write(report: Report, folder: Path) -> list[Path]:
 
 
 def to_html(report: Report) -> str:
-    """The page."""
+    """Return the page."""
     environment = Environment(
         loader=PackageLoader("lmfusion.report.page"),
         autoescape=True,
@@ -67,7 +67,7 @@ def to_html(report: Report) -> str:
 
 
 def markdown(report: Report) -> str:
-    """Everything but the commands; figures are named, for they are files beside it."""
+    """Return the same as Markdown; figures are named, for they are files beside it."""
     parts = [f"# {escape(report.title)}\n", f"Written {_today()} by `lmfusion report`.\n"]
     parts += [f"- **{notice.kind}**: {escape(notice.text)}\n" for notice in report.notices.found]
     for section in report.sections:

@@ -31,7 +31,7 @@ class Texts:
 
 
 def find_texts(comparison: Comparison, source: Path | None, reference: Path | None, notices: Notices) -> Texts | None:
-    """From files given by hand, from those the scores name if they are still the same, or from a generation's log.
+    """Read texts given by hand, those the scores name if they are the same still, or those in a generation's log.
 
     Raises:
         UserError: a file given by hand cannot be read.
@@ -58,7 +58,7 @@ def find_texts(comparison: Comparison, source: Path | None, reference: Path | No
 
 
 def hypotheses(run: Run, data_set: str, count: int) -> list[str] | None:
-    """A run's output, if the file is whole."""
+    """Return a run's output, a sentence an item; None if the file is not whole."""
     if data_set not in run.outputs:
         return None  # its absence has been noted when the run was read
     try:
@@ -69,7 +69,7 @@ def hypotheses(run: Run, data_set: str, count: int) -> list[str] | None:
 
 
 def is_reference_of(comparison: Comparison, path: Path) -> bool:
-    """Whether a file is the text that a comparison's runs were scored against.
+    """Tell whether a file is the text that a comparison's runs were scored against.
 
     Raises:
         UserError: there is no such file.
@@ -80,7 +80,7 @@ def is_reference_of(comparison: Comparison, path: Path) -> bool:
 
 
 def _unchanged(runs: Sequence[Run], data_set: str, name: str) -> Path | None:
-    """A text that scores.json names, where it lay then or beside a run folder that was moved, with the same hash."""
+    """Return a text that scores.json names, where it lay then or beside a run folder that was moved."""
     for run in runs:
         recorded, digest = run.scores[data_set].get(name), run.scores[data_set].get(f"{name}_sha256")
         if not recorded or not digest:
@@ -92,7 +92,7 @@ def _unchanged(runs: Sequence[Run], data_set: str, name: str) -> Path | None:
 
 
 def _printed(run: Run) -> dict[str, list[str]]:
-    """Source (S) and target (T) lines of a generation, which fairseq decodes if it is given --bpe, in order."""
+    """Return source (S) and target (T) lines of a generation in order; fairseq decodes them if it is given --bpe."""
     if run.printed is None:
         return {}
     texts: dict[str, dict[int, str]] = {"S": {}, "T": {}}
