@@ -41,20 +41,17 @@ def differences(comparison: Comparison, row: Row, metric: str) -> list[Point]:
     for size in comparison.sizes:
         if size is None or comparison.baseline is None:
             continue
-        own, base = _of_common_seeds(row.cell(size), comparison.baseline.cell(size))
-        values, theirs = (pd.Series(comparison.values(cell, metric)) for cell in (own, base))
+        both = _of_common_seeds(row.cell(size), comparison.baseline.cell(size))
+        values, theirs = (pd.Series(comparison.values(cell, metric)) for cell in both)
         if len(values) and len(theirs):
             points.append((size, values.mean() - theirs.mean(), values.std() if len(values) > 1 else 0.0))
     return points
 
 
-def _of_common_seeds(own: Cell, base: Cell) -> tuple[Cell, Cell]:
+def _of_common_seeds(own: Cell, base: Cell) -> list[Cell]:
     """Return the runs whose seeds both have, so that a seed that is only here or there moves no difference."""
     common = {run.seed for run in own.used if run.has_training} & {run.seed for run in base.used}
-    if not common:
-        return own, base
-    own, base = (Cell([run for run in cell.used if run.seed in common]) for cell in (own, base))
-    return own, base
+    return [Cell([run for run in cell.used if run.seed in common or not common]) for cell in (own, base)]
 
 
 def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]], name: str) -> Figure:
@@ -73,13 +70,11 @@ def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, 
             axes.plot(sizes_known, values_known, color=colour, linestyle=":", label=label)
         _axes(axes, sorted({size for _, points in lines for size, _, _ in points}), metric)
         legend_below(canvas, axes)
-        caption = (
-            f"{metric} minus the baseline's, means over the seeds of both, against the number of sentence pairs"
-            + " (logarithmic)"
-            + ("; bars: standard deviation of the strategy's seeds" if _any_spread(lines) else "")
-            + ("; dotted: the paper" if known else "")
-            + "."
+        caption = f"{metric} minus the baseline's, means over the seeds of both, against the number of sentence pairs"
+        caption += " (logarithmic)" + (
+            "; bars: standard deviation of the strategy's seeds" if _any_spread(lines) else ""
         )
+        caption += "; dotted: the paper." if known else "."
         return finish(canvas, name, f"{metric} difference to the baseline, {comparison.task.title}", caption)
 
 

@@ -8,7 +8,7 @@ models, they become rows of their own, named by what differs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from lmfusion.report.page import strategy
 from lmfusion.report.page.notices import Notices
@@ -63,17 +63,15 @@ def _fingerprints(run: Run) -> Settings:
     return {sides[lm["side"]]: str(lm["fingerprint"])[:12] for lm in models}
 
 
-def _differing(runs: Iterable[Run]) -> list[str]:
+def _differing(runs: Sequence[Run]) -> list[str]:
     """Return names of settings in which runs of one size differ."""
-    by_size: dict[int | None, list[Run]] = defaultdict(list)
-    for run in runs:
-        by_size[run.pairs].append(run)
-    found: dict[str, None] = {}
-    for group in by_size.values():
+    found: list[str] = []
+    for size in dict.fromkeys(run.pairs for run in runs):
+        group = [run for run in runs if run.pairs == size]
         for name in dict.fromkeys(name for run in group for name in _settings(run)):
             if any(len({_settings(run).get(name) for run in known}) > 1 for known in _comparable(group, name)):
-                found[name] = None
-    return list(found)
+                found.append(name)
+    return list(dict.fromkeys(found))
 
 
 def _comparable(group: Sequence[Run], name: str) -> list[list[Run]]:

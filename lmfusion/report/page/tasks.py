@@ -60,7 +60,7 @@ def runs_by_task(runs: Sequence[Run], notices: Notices) -> list[TaskGroup]:
 
 
 def with_averages(groups: Sequence[TaskGroup]) -> list[TaskGroup]:
-    """Return the same after the averages of a language pair's newstests, which the paper's Figure 1 and Table 4 show."""
+    """Return the same after the averages of a language pair's newstests, which Figure 1 and Table 4 show."""
     by_pair: dict[tuple[tuple[str, str], str], list[TaskGroup]] = {}
     for group in groups:
         if published.year_of(group.task.data_set):

@@ -1,4 +1,9 @@
-"""Source, reference and hypotheses of a test set as plain text."""
+"""Source, reference and hypotheses of a test set as plain text.
+
+Hypotheses and logs lie in the run folder (see read_run.py). Source and reference lie elsewhere, beside the data, and a
+folder from a stranger may name any file there: so one is read only where its SHA-256 is the one that was recorded when
+the run was scored. What is shown by it is a text whose digest the folder's author had.
+"""
 
 from __future__ import annotations
 
@@ -42,8 +47,9 @@ def find_texts(comparison: Comparison, source: Path | None, reference: Path | No
     data_set = comparison.task.data_set
     reference = reference or _unchanged(runs, data_set, "reference")
     source = source or _unchanged(runs, data_set, "source")
-    needed = runs if source is None or reference is None else []
-    printed = next((found for run in needed if (found := _printed(run)).get("S")), {})
+    printed: dict[str, list[str]] = {}
+    if source is None or reference is None:
+        printed = next((found for run in runs if (found := _printed(run)).get("S")), {})
     sources = read_lines(source) if source else printed.get("S", [])
     references = read_lines(reference) if reference else printed.get("T", [])
     if not sources or len(sources) != len(references):

@@ -18,9 +18,7 @@ from lmfusion.scoring.rouge_significance import paired_bootstrap
 
 SOURCES = ["one small house", "two old trees", "three green birds"]
 REFERENCES = ["das ist ein kleines Haus", "das sind zwei alte Bäume", "das sind drei grüne Vögel"]
-PRINTED = "".join(
-    f"S-{n}\t{SOURCES[n]}\nT-{n}\t{REFERENCES[n]}\nH-{n}\t-0.1\t▁x\nD-{n}\t-0.1\tx\n" for n in (2, 0, 1)
-)
+PRINTED = "".join(f"S-{n}\t{SOURCES[n]}\nT-{n}\t{REFERENCES[n]}\nH-{n}\t-0.1\t▁x\nD-{n}\t-0.1\tx\n" for n in (2, 0, 1))
 
 
 def marked(text: str, reference: str) -> str:
