@@ -24,6 +24,7 @@ RUNTIME = [
     "rich>=12",
     "jinja2>=3",
     "matplotlib>=3.6",
+    "pandas>=2",
 ]
 DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
 

@@ -52,7 +52,7 @@ def test_a_training_is_followed_logged_recorded_and_not_done_twice(tmp_path: Pat
     status, shown = run_live(tmp_path, TRAINED, "--updates", "20", "--show-validation")
     assert status == 0
     assert "toy: update 20, validation perplexity 8.0" in shown
-    assert "toy: 20 updates, 50 tokens/s, best validation perplexity 8.00, 0:0" in shown
+    assert "toy: 20 updates, 50 tokens/s, validation perplexity 8.00 at the lowest loss, 0:0" in shown
     step = json.loads((tmp_path / "run.json").read_text())["steps"]["train"]
     assert step["state"] == "finished"
     assert step["result"]["best_valid_perplexity"] == 8.0
@@ -67,7 +67,7 @@ def test_training_that_stops_early_says_so(tmp_path: Path) -> None:
     """--patience ends a run before its last update; that is no failure."""
     status, shown = run_live(tmp_path, TRAINED, "--updates", "30", "--show-validation")
     assert status == 0
-    assert "toy: 20 updates (early stop), 50 tokens/s, best validation perplexity 8.00, 0:0" in shown
+    assert "toy: 20 updates (early stop), 50 tokens/s, validation perplexity 8.00 at the lowest loss, 0:0" in shown
 
 
 def test_a_generation_is_counted_and_timed(tmp_path: Path) -> None:
