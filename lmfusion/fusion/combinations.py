@@ -22,6 +22,8 @@ def check_combination(cfg: Any) -> None:
     Raises:
         UserError: naming the flags and the mend.
     """
+    for part in ("encoder", "decoder"):
+        _check_sizes(cfg, part)
     for side in SIDES:
         _check_side(cfg, side)
         _check_ranges(cfg, side)
@@ -79,6 +81,18 @@ def check_shared(cfg: Any, task: Any) -> None:
         raise UserError(
             f"{shared} one dictionary for both sides, and these differ first at index {first_difference(*symbols)}: "
             f"prepare the data with a joint one (fairseq-preprocess --joined-dictionary), or leave it out."
+        )
+
+
+def _check_sizes(cfg: Any, part: str) -> None:
+    sizes = {name: getattr(cfg, f"{part}_{name}") for name in ("embed_dim", "ffn_embed_dim", "attention_heads")}
+    for name, size in sizes.items():
+        if size < 1:
+            raise UserError(f"--{part}-{name.replace('_', '-')} {size}: give 1 or more.")
+    if sizes["embed_dim"] % sizes["attention_heads"]:
+        raise UserError(
+            f"--{part}-attention-heads {sizes['attention_heads']} do not divide the {sizes['embed_dim']} channels of "
+            f"--{part}-embed-dim: give a number that does."
         )
 
 
