@@ -120,7 +120,7 @@ def _fall_back() -> None:
         if extra_state is not None and goes_on and not cfg.reset_optimizer:
             _check_optimizer(starts_from(chosen, trainer.checkpoint_suffix)[0], trainer)
         finished_runs.watch()
-        if type(trainer.model).__module__.startswith("lmfusion."):  # fairseq's own models train as they always did
+        if type(trainer.get_model()).__module__.startswith("lmfusion."):  # fairseq's own train on what they like
             check_unknown_symbols(trainer.task)
         return extra_state, itr
 

@@ -158,9 +158,8 @@ def check_task(task: Any) -> None:
     """
     if isinstance(task, TranslationTask):
         raise UserError(
-            "this is a language model, which translates nothing: give the checkpoint (--path) or the architecture "
-            "(--arch) of a translation model, or --task language_modeling. A language model is combined with a "
-            "translation model by --src-lm, --tgt-lm or --lm-path."
+            "this is a language model, which translates nothing: give the checkpoint of a translation model, or --task "
+            "language_modeling. A language model joins a translation model by --src-lm, --tgt-lm or --lm-path."
         )
 
 
