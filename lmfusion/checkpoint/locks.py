@@ -9,6 +9,7 @@ import errno
 import fcntl
 import logging
 import os
+import re
 import socket
 import weakref
 from pathlib import Path
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 LOCK_NAME = ".lock"
 """File in a run's folder; it stays there, and says nothing by being there."""
 
+_OWNER = re.compile(rb"process \d+ on [\w.-]+")
 _HELD_BY_ANOTHER = (errno.EACCES, errno.EAGAIN)
 
 
@@ -68,7 +70,7 @@ def lock_folder(folder: Path) -> FolderLock:
         return held
     file = folder / LOCK_NAME
     try:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
         raise UserError(f"{file} cannot be opened ({error.strerror}): choose another --save-dir.") from error
     lock = FolderLock(descriptor)
@@ -81,10 +83,11 @@ def lock_folder(folder: Path) -> FolderLock:
         )
         return lock
     if not free:
-        owner = os.read(descriptor, 300).decode("utf-8", errors="replace").strip() or "unknown"
+        owner = _OWNER.match(os.read(descriptor, 300))
         raise UserError(
-            f"--save-dir {folder} belongs to another training process that is running ({owner}): wait for its end or "
-            f"stop it, or choose another --save-dir."
+            f"--save-dir {folder} belongs to another training process that is running "
+            f"({owner[0].decode() if owner else 'which one is unknown'}): wait for its end or stop it, or choose "
+            f"another --save-dir."
         )
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())

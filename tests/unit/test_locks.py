@@ -68,6 +68,15 @@ def test_a_second_process_is_refused_and_told_which_is_the_first(tmp_path: Path)
             os.kill(worker, signal.SIGKILL)
 
 
+def test_a_link_in_a_folder_from_elsewhere_is_not_followed(tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("mine")
+    (tmp_path / ".lock").symlink_to(other)
+    with pytest.raises(UserError, match=r"\.lock"):
+        lock_folder(tmp_path)
+    assert other.read_text() == "mine"
+
+
 def test_the_lock_ends_with_the_run_that_took_it(tmp_path: Path) -> None:
     """As in a program that trains, and then starts a command that goes on with the run."""
     code = "import sys; from pathlib import Path; from lmfusion.checkpoint.locks import lock_folder as lock\n"
