@@ -31,8 +31,8 @@ ERRORS = {
     "missing data set": (FileNotFoundError("Dataset not found: valid (data)"), "no data set valid in data"),
     "missing flag": (ValueError("lr_scheduler is required!"), "--lr-scheduler"),
     "overlong sentence": (
-        Exception("Size of sample #5 is invalid (=(np.int32(41), np.int32(51))) since max_positions=(40, 9), skip this"),
-        r"sentence 5 .* \(41, 51\) .* \(40, 9\)",
+        Exception("Size of sample #5 is invalid (=(np.int32(41), np.int32(51))) since max_positions=(4, 9), skip this"),
+        r"sentence 5 .* \(41, 51\) .* \(4, 9\)",
     ),
     "interruption": (KeyboardInterrupt(), "^lmfusion: interrupted$"),
 }
