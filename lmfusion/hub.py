@@ -14,6 +14,7 @@ from torch import Tensor
 from lmfusion.checkpoint.reading import model_config, read_checkpoint
 from lmfusion.errors import UserError
 from lmfusion.fairseq_patches.resuming import said_of
+from lmfusion.lm.transformer.base import check_beam
 
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 
@@ -37,6 +38,23 @@ class Translator(hub_utils.GeneratorHubInterface):
             f"a sentence of {len(tokens)} tokens is longer than the {limit} the model takes: cut or split it "
             f"({sentence[:60]}…)."
         )
+
+    def generate(self, tokenized_sentences: Any, beam: int = 5, *args: Any, **kwargs: Any) -> Any:
+        """Return the hypotheses of each sentence, the best first; of no sentence none.
+
+        Args:
+            tokenized_sentences: token ids of each sentence (T), or of one.
+            beam: number of hypotheses.
+            *args: further arguments of fairseq's method.
+            **kwargs: settings of the search (``lenpen=0.6``).
+
+        Raises:
+            UserError: the beam has no hypothesis.
+        """
+        check_beam(beam)
+        if not len(tokenized_sentences):
+            return []
+        return super().generate(tokenized_sentences, beam, *args, **kwargs)
 
 
 def load_model(path: str | Path, **overrides: Any) -> Translator:

@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 
 from lmfusion.errors import UserError
+from lmfusion.fairseq_patches import one_line
 
 try:
     from hydra.experimental.callback import Callback
@@ -34,12 +35,13 @@ class CheckConfig(Callback):
         missing = sorted(_missing(OmegaConf.to_container(ours)))
         if missing:
             given = " ".join(f"{key}=…" for key in missing)
-            _leave(UserError(f"the configuration leaves these values to you: add {given}"))
+            _leave(f"lmfusion: error: the configuration leaves these values to you: add {given}")
         for group, section in ours.items_ex(resolve=False):
             known = getattr(OmegaConf.get_type(section), "__dataclass_fields__", None)  # model, task … come untyped
             unknown = sorted(set(section) - set(known)) if known else []
             if unknown:
-                _leave(UserError(f"{group}.{unknown[0]} is no setting of fairseq, and would be ignored: leave it out."))
+                name = f"{group}.{unknown[0]}"
+                _leave(f"lmfusion: error: {name} is no setting of fairseq, and would be ignored: leave it out.")
 
 
 def _missing(values: Any, name: str = "") -> Iterator[str]:
@@ -96,15 +98,16 @@ def _end_jobs_plainly() -> None:
 
     def return_value(job: hydra_utils.JobReturn) -> Any:
         """Hydra's, which raises the job's error."""
-        if isinstance(job._return_value, UserError):
-            _leave(job._return_value)
+        error = job._return_value
+        if isinstance(error, Exception) and (line := one_line.describe(error)) is not None:
+            _leave(line)
         return original(job)
 
     return_value.ends_plainly = True  # type: ignore[attr-defined]
     hydra_utils.JobReturn.return_value = property(return_value, hydra_utils.JobReturn.return_value.fset)
 
 
-def _leave(error: UserError) -> NoReturn:
+def _leave(line: str) -> NoReturn:
     sys.stdout.flush()
-    print(f"lmfusion: error: {error}", file=sys.stderr)
+    print(line, file=sys.stderr)
     sys.exit(1)

@@ -24,19 +24,25 @@ def starts_from(options: Any, suffix: str = "") -> tuple[Path | None, bool]:
     Args:
         options: fairseq's configuration of checkpoints.
         suffix: of this process's files, where each writes its own.
+
+    Raises:
+        UserError: a checkpoint that was asked for is not there; fairseq would train from random weights.
     """
     last = Path(options.save_dir) / LAST.replace(".pt", f"{suffix}.pt")
     if options.restore_file != LAST:
-        path, goes_on = Path(options.restore_file.replace(".pt", f"{suffix}.pt")), True
+        flag, path = "--restore-file", Path(options.restore_file.replace(".pt", f"{suffix}.pt"))
     elif last.is_file():
-        path, goes_on = last, True
+        return last, True
     elif options.continue_once is not None:
-        path, goes_on = Path(options.continue_once), True
+        flag, path = "--continue-once", Path(options.continue_once)
     elif options.finetune_from_model is not None:
-        path, goes_on = Path(options.finetune_from_model), False
+        flag, path = "--finetune-from-model", Path(options.finetune_from_model)
     else:
         return None, False
-    return (path, goes_on) if path.is_file() else (None, False)
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise UserError(f"{flag} {path} {what}: give the path of a checkpoint file, or leave {flag} out.")
+    return path, flag != "--finetune-from-model"
 
 
 def whole_checkpoint(path: Path) -> Path:

@@ -101,12 +101,21 @@ def _refusal(path: Path, error: BaseException) -> str:
     return f"{path} is not a checkpoint, or is damaged: nothing was loaded. Give the path of a whole checkpoint file."
 
 
-def model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
-    """The checkpoint's model config as a dictionary, whichever way fairseq stored it."""
+def stored_model_config(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint's model configuration whichever way fairseq stored it; empty if it has none."""
     model = (state.get("cfg") or {}).get("model")
-    if isinstance(model, Namespace):
+    if isinstance(model, Namespace):  # of models without a dataclass
         model = vars(model)
-    if isinstance(model, dict):
+    return model if isinstance(model, dict) else {}
+
+
+def model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
+    """The checkpoint's model config as a dictionary, whichever way fairseq stored it.
+
+    Raises:
+        UserError: if it has none.
+    """
+    if model := stored_model_config(state):
         return model
     hint = "It has the format of the paper's 2019 code: bring it over with `lmfusion convert`."
     raise UserError(

@@ -30,6 +30,7 @@ from omegaconf import DictConfig, ListConfig, base, nodes  # noqa: E402
 from torch import Tensor  # noqa: E402
 
 from lmfusion.errors import UserError  # noqa: E402
+from lmfusion.fairseq_patches import one_line  # noqa: E402
 
 
 def _safe_globals() -> list[Any]:
@@ -148,9 +149,9 @@ def _print_user_errors_plainly() -> None:
     def hook(
         kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
-        if isinstance(error, UserError):
+        if (line := one_line.describe(error)) is not None:
             sys.stdout.flush()
-            print(f"lmfusion: error: {error}", file=sys.stderr)
+            print(line, file=sys.stderr)
         else:
             previous(kind, error, traceback)
 

@@ -12,16 +12,19 @@ from pathlib import Path
 from typing import Any, Callable
 
 from fairseq import checkpoint_utils
+from fairseq.distributed.utils import is_master
 from fairseq.trainer import Trainer
 from omegaconf.errors import OmegaConfBaseException
 
 from lmfusion.checkpoint import frozen_file
-from lmfusion.checkpoint.atomic_files import UNFINISHED
+from lmfusion.checkpoint.atomic_files import remove_unfinished
 from lmfusion.checkpoint.contents import check_sizes
 from lmfusion.checkpoint.fallback import LAST, has_optimizer, starts_from, warn_of_beginning_anew, whole_checkpoint
+from lmfusion.checkpoint.locks import lock_folder
 from lmfusion.checkpoint.reading import read_checkpoint, read_file
 from lmfusion.errors import UserError
 from lmfusion.fairseq_patches import early_stop, finished_runs
+from lmfusion.training.unknown_symbols import check_unknown_symbols
 
 _ODD_CONTENT = (
     *(TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError, RuntimeError, OSError),
@@ -107,11 +110,8 @@ def _fall_back() -> None:
     original: Callable[..., Any] = checkpoint_utils.load_checkpoint
 
     def load_checkpoint(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
-        """fairseq's, from a checkpoint that is whole; what killed runs left half-written is removed."""
-        folder = Path(cfg.save_dir)
-        if trainer.data_parallel_rank == 0 and folder.is_dir():
-            for left in folder.glob(f"*.pt{UNFINISHED}"):
-                left.unlink(missing_ok=True)
+        """fairseq's, from a checkpoint that is whole, in a folder that no other process trains into."""
+        _own_folder(cfg, trainer)
         _, goes_on = starts_from(cfg, trainer.checkpoint_suffix)
         chosen = _from_whole(cfg, trainer.checkpoint_suffix)
         extra_state, itr = original(chosen, trainer, **kwargs)
@@ -120,10 +120,25 @@ def _fall_back() -> None:
         if extra_state is not None and goes_on and not cfg.reset_optimizer:
             _check_optimizer(starts_from(chosen, trainer.checkpoint_suffix)[0], trainer)
         finished_runs.watch()
+        if type(trainer.get_model()).__module__.startswith("lmfusion."):  # fairseq's own train on what they like
+            check_unknown_symbols(trainer.task)
         return extra_state, itr
 
     load_checkpoint.falls_back = True  # type: ignore[attr-defined]
     checkpoint_utils.load_checkpoint = load_checkpoint
+
+
+def _own_folder(cfg: Any, trainer: Any) -> None:
+    """Lock the folder for this run, whose master process alone asks, and remove what killed runs left half-written.
+
+    Raises:
+        UserError: another process trains into it.
+    """
+    folder = Path(cfg.save_dir)
+    if cfg.no_save or not is_master(trainer.cfg.distributed_training) or not folder.is_dir():
+        return
+    trainer.folder_lock = lock_folder(folder)  # until the trainer is gone
+    remove_unfinished(folder)
 
 
 def _check_optimizer(path: Path | None, trainer: Any) -> None:

@@ -28,6 +28,8 @@ def check_combination(cfg: Any) -> None:
     Raises:
         UserError: naming the flags and the mend.
     """
+    for part in ("encoder", "decoder"):
+        _check_sizes(cfg, part)
     for side in SIDES:
         _check_side(cfg, side)
         _check_values(cfg, side)
@@ -91,6 +93,18 @@ def check_shared(cfg: Any, task: Any) -> None:
 
 def _flag(side: str, name: str) -> str:
     return f"--{side}-{name.replace('_', '-')}"
+
+
+def _check_sizes(cfg: Any, part: str) -> None:
+    sizes = {name: getattr(cfg, f"{part}_{name}") for name in ("embed_dim", "ffn_embed_dim", "attention_heads")}
+    for name, size in sizes.items():
+        if size < 1:
+            raise UserError(f"--{part}-{name.replace('_', '-')} {size}: give 1 or more.")
+    if sizes["embed_dim"] % sizes["attention_heads"]:
+        raise UserError(
+            f"--{part}-attention-heads {sizes['attention_heads']} do not divide the {sizes['embed_dim']} channels of "
+            f"--{part}-embed-dim: give a number that does."
+        )
 
 
 def _check_side(cfg: Any, side: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -21,7 +22,7 @@ from omegaconf import OmegaConf, open_dict
 from torch import nn
 
 from lmfusion.checkpoint.fallback import starts_from, whole_checkpoint
-from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.checkpoint.reading import read_checkpoint, stored_model_config
 from lmfusion.errors import UserError
 from lmfusion.fusion.build import build_fusion
 from lmfusion.fusion.combinations import check_combination, check_shared
@@ -34,6 +35,9 @@ from lmfusion.kernels.fairseq_attention import use_fast_attention
 from lmfusion.kernels.matrix_product import use_fast_products
 from lmfusion.lm.interface import Head
 from lmfusion.lm.precision import autocast_recomputations, training_autocast
+from lmfusion.lm.transformer.base import check_beam
+
+logger = logging.getLogger(__name__)
 
 
 @register_model("transformer_lmfusion", dataclass=FusionConfig)
@@ -81,6 +85,7 @@ class TransformerLMFusion(TransformerModelBase):
         if not nested.quant_noise.pq:
             use_fast_attention(model)
         autocast_recomputations(model, nested.cpu_bf16)
+        _truncate_to_model(task, model)
         model.needs_weights = described
         for fusion, stack in model.fusions():
             if stack is model.encoder and not fusion.replaces_embeddings:
@@ -149,6 +154,15 @@ class TransformerLMFusion(TransformerModelBase):
             features, extra = super().forward(*args, **{**kwargs, "features_only": True})
             return head(features, self.decoder.output_projection.weight), extra
 
+    def prepare_for_inference_(self, cfg: Any) -> None:
+        """Prepare for decoding, as fairseq does.
+
+        Raises:
+            UserError: the beam has no hypothesis.
+        """
+        check_beam(cfg.generation.beam)
+        super().prepare_for_inference_(cfg)
+
     def load_state_dict(self, state_dict: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """As fairseq's; afterwards the LMs inside have their weights."""
         result = super().load_state_dict(state_dict, *args, **kwargs)
@@ -167,6 +181,19 @@ def _stack_config(cfg: Any, side: str) -> Any:
 
 def _fusion_names() -> Any:
     return [name for name in FusionConfig.__dataclass_fields__ if name.startswith(("src_", "tgt_"))]
+
+
+def _truncate_to_model(task: Any, model: TransformerLMFusion) -> None:
+    """Let ``--truncate-source`` cut to what the model takes; fairseq cuts to --max-source-positions alone.
+
+    fairseq reads its data sets after it has built the model. The task's configuration is a copy: what a checkpoint
+    says stays as it was given.
+    """
+    settings: Any = getattr(task, "cfg", None)
+    limit = model.encoder.max_positions()
+    if getattr(settings, "truncate_source", False) and limit < settings.max_source_positions:
+        logger.info(f"--truncate-source: sources are cut to the {limit} tokens that the model takes")
+        settings.max_source_positions = limit
 
 
 def _fill_defaults(cfg: Any) -> None:
@@ -197,7 +224,7 @@ def _use_stored_lm(cfg: Any) -> None:
     path = _checkpoint_to_start_from(cfg) if missing else None
     if path is None:
         return
-    stored = (read_checkpoint(path).get("cfg") or {}).get("model") or {}
+    stored = stored_model_config(read_checkpoint(path))
     for side in missing:
         setattr(cfg, f"{side}_lm_config", stored.get(f"{side}_lm_config"))
 
@@ -211,7 +238,7 @@ def _check_same_lms(cfg: Any, built: Any) -> None:
     path = _checkpoint_to_start_from(cfg) if any(getattr(cfg, f"{side}_lm") for side in SIDES) else None
     if path is None:
         return
-    stored = (read_checkpoint(path).get("cfg") or {}).get("model") or {}
+    stored = stored_model_config(read_checkpoint(path))
     for side in SIDES:
         before, now = stored.get(f"{side}_lm_config"), getattr(built, f"{side}_lm_config")
         if before and now and json.loads(before).get("fingerprint") != json.loads(now)["fingerprint"]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from lmfusion.errors import UserError
 from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
 from lmfusion.lm.transformer.attention import NO_BIAS_KV, CausalSelfAttention
-from lmfusion.lm.transformer.base import TrainableLM, TransformerLM
+from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
 from lmfusion.lm.transformer.config import CausalLMConfig, big_architecture, plain_config
 from lmfusion.lm.transformer.layout import RowLayout
 
@@ -122,8 +122,9 @@ class UniTransformerLanguageModel(TrainableLM):
         """Build an untrained model for fairseq's ``language_modeling`` task.
 
         Raises:
-            UserError: if the task asks for other targets than the next token.
+            UserError: if the task asks for other targets than the next token, or translates.
         """
+        check_task(task)
         targets = list(getattr(task, "targets", ["future"]))
         if targets != ["future"]:
             given = " ".join(f"--{target}-target" for target in targets)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from lmfusion.errors import UserError
 from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
 from lmfusion.lm.transformer.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
-from lmfusion.lm.transformer.base import TrainableLM, TransformerLM
+from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
 from lmfusion.lm.transformer.config import ClozeLMConfig, big_architecture, plain_config
 from lmfusion.lm.transformer.join import AttentionJoin, LinearJoin
 from lmfusion.lm.transformer.layout import RowLayout, shift_left, shift_right
@@ -218,7 +218,12 @@ class BiTransformerLanguageModel(TrainableLM):
 
     @classmethod
     def build_model(cls, cfg: ClozeLMConfig, task: Any) -> BiTransformerLanguageModel:
-        """Build an untrained model for fairseq's ``language_modeling`` task."""
+        """Build an untrained model for fairseq's ``language_modeling`` task.
+
+        Raises:
+            UserError: if the task translates.
+        """
+        check_task(task)
         config = plain_config(cfg, ClozeLMConfig)
         config["targets"] = list(getattr(task, "targets", ["self"]))
         return cls(ClozeLM(config, task.target_dictionary))

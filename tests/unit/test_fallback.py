@@ -127,9 +127,7 @@ def test_a_new_run_is_not_warned(tmp_path: Path, caplog: pytest.LogCaptureFixtur
         ({"save_dir": "new"}, "", (None, False)),
         ({"save_dir": "new", "finetune_from_model": "other.pt"}, "", ("other.pt", False)),
         ({"save_dir": "new", "continue_once": "other.pt"}, "", ("other.pt", True)),
-        ({"save_dir": "new", "finetune_from_model": "absent.pt"}, "", (None, False)),
         ({"restore_file": "other.pt"}, "", ("other.pt", True)),  # of the working directory
-        ({"restore_file": "checkpoint_best.pt"}, "", (None, False)),  # which is only in --save-dir
         ({}, "-shard1", ("run/checkpoint_last-shard1.pt", True)),
     ],
 )
@@ -143,3 +141,26 @@ def test_where_a_run_starts_is_what_fairseq_reads(
     defaults = {"restore_file": "checkpoint_last.pt", "save_dir": "run", "finetune_from_model": None}
     path, goes_on = starts_from(SimpleNamespace(**{**defaults, "continue_once": None, **options}), suffix)
     assert (None if path is None else str(path), goes_on) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"finetune_from_model": "absent.pt"}, "--finetune-from-model absent.pt does not exist"),
+        ({"finetune_from_model": "run"}, "--finetune-from-model run is a folder"),
+        ({"restore_file": "nowhere.pt"}, "--restore-file nowhere.pt does not exist"),
+        ({"restore_file": "run"}, "--restore-file run is a folder"),
+        ({"restore_file": "checkpoint_best.pt"}, "--restore-file checkpoint_best.pt does not exist"),  # of --save-dir
+        ({"continue_once": "nowhere.pt"}, "--continue-once nowhere.pt does not exist"),
+    ],
+)
+def test_a_checkpoint_that_is_asked_for_and_not_there_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, named: str
+) -> None:
+    """fairseq trains from random weights instead."""
+    monkeypatch.chdir(tmp_path)
+    Path("run").mkdir()
+    Path("run/checkpoint_best.pt").touch()
+    defaults = {"restore_file": "checkpoint_last.pt", "save_dir": "run", "finetune_from_model": None}
+    with pytest.raises(UserError, match=named):
+        starts_from(SimpleNamespace(**{**defaults, "continue_once": None, **options}))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from fairseq import checkpoint_utils
-from fairseq.dataclass.configs import CheckpointConfig
+from fairseq.dataclass.configs import CheckpointConfig, DistributedTrainingConfig
 
 from lmfusion.errors import UserError
 from lmfusion.fairseq_patches import early_stop
@@ -22,7 +22,11 @@ class Trainer:
     """fairseq's, as far as reading a checkpoint goes."""
 
     updates = 0
-    cfg = SimpleNamespace(optimization=SimpleNamespace(max_update=70), checkpoint=SimpleNamespace(patience=-1))
+    cfg = SimpleNamespace(
+        optimization=SimpleNamespace(max_update=70),
+        checkpoint=SimpleNamespace(patience=-1),
+        distributed_training=DistributedTrainingConfig(distributed_rank=0),
+    )
     checkpoint_suffix = ""
     data_parallel_rank = 0
 
@@ -37,6 +41,9 @@ class Trainer:
 
     def set_num_updates(self, updates: int) -> None:
         self.updates = updates
+
+    def get_model(self) -> None:
+        pass
 
     def lr_step(self, epoch: int) -> None:
         pass

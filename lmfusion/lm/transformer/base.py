@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from fairseq.data import Dictionary
 from fairseq.models import FairseqLanguageModel
+from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
 
 from lmfusion.checkpoint.files import is_checkpoint
@@ -171,6 +172,8 @@ def _check_sizes(config: dict[str, Any], dictionary: Dictionary) -> None:
     channels, heads = config["decoder_embed_dim"], config["decoder_attention_heads"]
     if config["decoder_layers"] < 1:
         raise UserError(f"--decoder-layers {config['decoder_layers']}: give 1 or more.")
+    if channels < 1:
+        raise UserError(f"--decoder-embed-dim {channels}: give 1 or more.")
     if heads < 1 or channels % heads:
         raise UserError(
             f"--decoder-attention-heads {heads} do not divide the {channels} channels of --decoder-embed-dim: give a "
@@ -193,3 +196,35 @@ class TrainableLM(FairseqLanguageModel):
         """Logits; arguments as of the decoder."""
         with training_autocast(self, self.decoder.config["cpu_bf16"]):
             return self.decoder(src_tokens, **kwargs)
+
+    def prepare_for_inference_(self, cfg: Any) -> None:
+        """Prepare for decoding, as fairseq does.
+
+        Raises:
+            UserError: the beam has no hypothesis.
+        """
+        check_beam(cfg.generation.beam)
+        super().prepare_for_inference_(cfg)
+
+
+def check_task(task: Any) -> None:
+    """Refuse a task that gives a language model sentences of a source language.
+
+    Raises:
+        UserError: naming what the model is for.
+    """
+    if isinstance(task, TranslationTask):
+        raise UserError(
+            "this is a language model, which translates nothing: give the checkpoint of a translation model, or --task "
+            "language_modeling. A language model joins a translation model by --src-lm, --tgt-lm or --lm-path."
+        )
+
+
+def check_beam(beam: int) -> None:
+    """Refuse to decode without a hypothesis.
+
+    Raises:
+        UserError: naming the value.
+    """
+    if beam < 1:
+        raise UserError(f"--beam {beam}: give the number of hypotheses, 1 or more.")
