@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lmfusion.fairseq_patches import configurations, evaluation
 from lmfusion.fairseq_patches.patch import Patch
 
-TABLE: tuple[Patch, ...] = ()
+TABLE: tuple[Patch, ...] = (*evaluation.rows(), *configurations.ROWS)
