@@ -118,7 +118,7 @@ def _fits(kind: Any, value: Any) -> bool:
     if value is None or kind is Any or (isinstance(value, str) and _REFERENCE.fullmatch(value)):
         return True
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if origin is typing.Union or origin is getattr(types, "UnionType", None):
+    if origin in (typing.Union, getattr(types, "UnionType", typing.Union)):
         return any(_fits(part, value) for part in inner if part is not type(None))
     if kind is str or (isinstance(kind, type) and issubclass(kind, Enum)):
         return isinstance(value, (str, int, float, Enum))
@@ -128,7 +128,7 @@ def _fits(kind: Any, value: Any) -> bool:
         except ValueError:
             return False
     if kind in (bool, int, float):
-        return isinstance(value, (int, float)) and (kind is not int or value == int(value))
+        return isinstance(value, (int, float)) and (kind is not int or float(value).is_integer())
     if kind is list or origin is list:
         return isinstance(value, (list, tuple)) and all(_fits(part, element) for part in inner for element in value)
     return isinstance(value, (dict, Namespace)) if dataclasses.is_dataclass(kind) else True

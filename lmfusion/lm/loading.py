@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 
+from lmfusion.checkpoint.budget import building_from
+from lmfusion.checkpoint.config_types import check_fields, fields_of
 from lmfusion.checkpoint.contents import check_sizes
 from lmfusion.checkpoint.reading import DAMAGE, first_line, model_config, read_checkpoint
 from lmfusion.errors import UserError
@@ -97,11 +99,12 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     if description["family"] == "bi_transformer_lm":
         with _said_of(path):
             description["targets"] = _targets(state)
+    check_fields(path, model, fields_of(FAMILIES[description["family"]][1]))
     check_sizes(path, state)
     weights: dict[str, torch.Tensor] = state["model"]
     if _SYMBOLS not in weights:
         raise UserError(f"{path} has no dictionary in it ({_SYMBOLS} is missing): export it again.")
-    with _said_of(path):
+    with _said_of(path), building_from([path]):
         dictionary = dictionary_of(decode_symbols(weights[_SYMBOLS]))
         lm = build(description, dictionary, **overrides)
     load_strictly(lm, weights, path)
