@@ -1,7 +1,7 @@
 """Refuse a checkpoint whose configuration has values of other types than their fields.
 
-fairseq checks the types of a model that is registered with a dataclass; models of the older kind, and every architecture
-by its own name, take what is there.
+fairseq checks the types of a model that is registered with a dataclass; models of the older kind, and every
+architecture by its own name, take what is there.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import dataclasses
 import re
 import types
 import typing
-from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 from typing import Any
@@ -104,13 +104,19 @@ def _kinds(section: str, name: Any) -> dict[str, Any]:
 
 
 def _flags_of(owner: Any) -> dict[str, Any]:
-    """Return the types of the flags of a model or task of the older kind: of numbers and switches only."""
+    """Return the types of the flags of a model or task of the older kind: of numbers, switches and fairseq's lists."""
     parser = ArgumentParser(add_help=False, allow_abbrev=False)
     if hasattr(owner, "add_args"):
         owner.add_args(parser)
     numbers = {action.dest: action.type for action in parser._actions if action.nargs is None}
     switches = {action.dest: bool for action in parser._actions if action.nargs == 0}
-    return {**{name: kind for name, kind in numbers.items() if kind in (int, float)}, **switches}
+    known = {name: kind for name, kind in numbers.items() if kind in (int, float) or _is_reader(kind)}
+    return {**known, **switches}
+
+
+def _is_reader(kind: Any) -> bool:
+    """Whether the type of a flag is a function of fairseq that reads a value from text."""
+    return isinstance(kind, types.FunctionType) and kind.__module__.startswith("fairseq.")
 
 
 def _fits(kind: Any, value: Any) -> bool:
@@ -122,13 +128,22 @@ def _fits(kind: Any, value: Any) -> bool:
         return any(_fits(part, value) for part in inner if part is not type(None))
     if kind is str or (isinstance(kind, type) and issubclass(kind, Enum)):
         return isinstance(value, (str, int, float, Enum))
+    if _is_reader(kind):
+        return not isinstance(value, str) or _can_read(kind, value)
     if isinstance(value, str) and (kind in (bool, int, float, list) or origin is list):
-        try:
-            value = evaluate(value)
-        except ValueError:
+        if not _can_read(evaluate, value):
             return False
+        value = evaluate(value)
     if kind in (bool, int, float):
         return isinstance(value, (int, float)) and (kind is not int or float(value).is_integer())
     if kind is list or origin is list:
         return isinstance(value, (list, tuple)) and all(_fits(part, element) for part in inner for element in value)
     return isinstance(value, (dict, Namespace)) if dataclasses.is_dataclass(kind) else True
+
+
+def _can_read(reader: Callable[[str], Any], text: str) -> bool:
+    try:
+        reader(text)
+    except (ValueError, TypeError, SyntaxError, ArgumentTypeError, RecursionError, MemoryError):
+        return False
+    return True

@@ -91,8 +91,8 @@ def check_sizes(path: Path, state: dict[str, Any]) -> None:
 
     Args:
         path: for messages.
-        state: the checkpoint, complete. Every layer of a model has some weights of its own, and some weight is as wide as
-            it says.
+        state: the checkpoint, complete. Every layer of a model has some weights of its own, and some weight is as
+            wide as it says.
 
     Raises:
         UserError: naming the size.

@@ -32,8 +32,8 @@ def evaluate(text: Any) -> Any:
         return _value(ast.parse(text.strip(), mode="eval").body)[0]
     except (ValueError, SyntaxError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
         raise ValueError(
-            f"{text[:100]!r} was not evaluated ({error}): only numbers, strings, lists, tuples and dictionaries, joined "
-            f"by + or repeated by *, are values of a configuration"
+            f"{text[:100]!r} was not evaluated ({error}): only numbers, strings, lists, tuples and dictionaries, "
+            f"joined by + or repeated by *, are values of a configuration"
         ) from error
 
 

@@ -62,7 +62,7 @@ def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
         raise UserError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
     try:
         if (kind := other_kind(path)) is not None:
-            raise UserError(f"{path} is not a checkpoint: {kind}. Give the path of a checkpoint (…/checkpoint_best.pt).")
+            raise UserError(f"{path} is not a checkpoint: {kind}. Give the path of one (…/checkpoint_best.pt).")
         if (found := damage(path)) is not None:
             raise UserError(_damaged(path, found))
         mmap = mmap and is_zip(path)  # the old format cannot be mapped

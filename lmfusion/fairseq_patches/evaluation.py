@@ -7,12 +7,12 @@ in fairseq 0.12 that values from a file can reach, by a reading of every ``eval`
 - ``eval`` of text in the sections model, task and criterion: closed by rows of the table, which put
   :func:`~lmfusion.checkpoint.literals.evaluate` in its place in :data:`MODULES`. A test looks for modules that these
   leave out.
-- ``torch.load`` of files that a configuration names (``load_pretrained_decoder_from``, vocoders, ``codedataset``): safe
-  by PyTorch 2.6's default, which ``setup.py`` asks for; what goes through ``load_checkpoint_to_cpu`` is read as any
-  checkpoint. ``numpy.load`` refuses pickles by default.
+- ``torch.load`` of files that a configuration names (``load_pretrained_decoder_from``, vocoders, ``codedataset``):
+  safe by PyTorch 2.6's default, which ``setup.py`` asks for; what goes through ``load_checkpoint_to_cpu`` is read as
+  any checkpoint. ``numpy.load`` refuses pickles by default.
 - Names of models, tasks, criterions, tokenizers, BPEs and architectures are looked up in fairseq's registries and not
-  imported. ``globals()`` is asked for ``emulate_int8_…`` and for names of meters only, and the latter are called without
-  arguments and must then take a state: nothing else in that module does.
+  imported. ``globals()`` is asked for ``emulate_int8_…``, and in ``fairseq.logging.meters`` for any name, which is
+  called without arguments: the callables there are meters, and helpers that need arguments.
 - Old ``args`` become overrides of Hydra's ``compose``, which reads values and instantiates nothing; its text goes
   through ``ast.literal_eval``. Interpolations (``${…}``) read other values or environment variables.
 - ``common.user_dir`` is imported, and ``post_save_script`` started, from the command line's configuration only;
