@@ -59,12 +59,14 @@ def building_from(paths: Sequence[str | Path]) -> Iterator[None]:
     """Bound the memory of models that are built inside by the size of the files that describe them.
 
     Args:
-        paths: of checkpoints; with a frozen language model in a file beside one, that counts, too.
+        paths: of checkpoints; with a frozen language model in a file beside one, that counts, too, as do the parts of
+            one that fairseq keeps in shards.
 
     Raises:
         UserError: inside, before a tensor is made that goes beyond.
     """
-    files = {Path(path) for path in paths if Path(path).is_file()}
+    whole = {path for path in map(Path, paths) if path.is_file()}
+    files = whole | {part for path in {*map(Path, paths)} - whole for part in path.parent.glob(f"{path.stem}*.pt")}
     files |= {beside for file in files for beside in file.parent.glob("frozen_lm.*.pt")}
     size = sum(file.stat().st_size for file in files)
     names = ", ".join(map(str, paths))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,16 @@ def test_code_in_a_model_is_refused_by_every_command_and_not_run(
         with pytest.raises(lmfusion.UserError, match=r"attack\.pt.*adaptive_softmax_cutoff"):
             lmfusion.load_model(path, data=str(data[model])).translate(["a b"])
         assert not victim.exists()
+
+
+@pytest.mark.parametrize("size", [10_000_000, 20_000])
+def test_a_width_that_the_weights_do_not_have_is_refused_before_memory_is_taken(
+    commands: Any, stock: dict[str, Path], data: dict[str, Path], text: Path, size: int
+) -> None:
+    """Also where as many numbers are in the file."""
+    path = with_value(stock["transformer"], text.with_name("attack.pt"), "encoder_embed_dim", size)
+    generate, *_ = uses(commands, path, "transformer", data, text)
+    assert re.search(r"attack\.pt.*(encoder_embed_dim|asks for)", commands.refused(*generate))
 
 
 @pytest.mark.parametrize("flag", ["--restore-file", "--finetune-from-model"])
