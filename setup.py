@@ -14,7 +14,7 @@ FAIRSEQ = [
     "ve-fairseq>=0.12.3; python_version >= '3.11'",
 ]
 RUNTIME = [
-    "torch>=2.4",
+    "torch>=2.6",
     "numpy>=1.21.3",
     "omegaconf>=2.0.6",
     "sacrebleu>=2.3",

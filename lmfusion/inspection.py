@@ -13,8 +13,9 @@ import torch
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from torch import Tensor
 
-from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.checkpoint.reading import DAMAGE, first_line, read_checkpoint
 from lmfusion.convert.variant import StateList
+from lmfusion.errors import UserError
 from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
@@ -77,12 +78,24 @@ class Inspection:
 
 
 def inspect_checkpoint(path: str | Path) -> Inspection:
-    """Describes a checkpoint of any fairseq model without building the model.
+    """Describe a checkpoint of any fairseq model without building the model.
 
     Raises:
-        UserError: the file is missing, damaged, unsafe or not a checkpoint.
+        UserError: the file is missing, damaged, unsafe or not a checkpoint, or its configuration cannot be read.
     """
     state = read_checkpoint(path)
+    try:
+        return _described(path, state)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    except (*DAMAGE, ArithmeticError) as error:
+        raise UserError(
+            f"{path} is damaged or not what it says: its configuration cannot be read ({first_line(error)}). Copy or "
+            f"train it again."
+        ) from error
+
+
+def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
     config = _model_config(state)
     weights: dict[str, Tensor] = state["model"]
     lms = [lm for side in SIDE_NAMES if (lm := _language_model(side, config, weights)) is not None]
@@ -162,8 +175,20 @@ def _updates(state: Mapping[str, Any]) -> int | None:
 
 
 def _stored(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    stored = config.get(f"{side}_lm_config") or {}
-    return modern_side(json.loads(stored) if isinstance(stored, str) else stored)
+    """Return what the config says of a side's language model.
+
+    Raises:
+        UserError: if that is damaged.
+    """
+    name = f"{side}_lm_config"
+    stored = config.get(name) or {}
+    try:
+        values = json.loads(stored) if isinstance(stored, str) else stored
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise UserError(f"its {name} is damaged ({first_line(error)}). Copy or train it again.") from error
+    if not isinstance(values, dict) or not isinstance(values.get("lm", {}), dict):
+        raise UserError(f"its {name} is damaged (it describes no language model). Copy or train it again.")
+    return modern_side(values)
 
 
 def _lm_prefix(side: str, weights: Mapping[str, Tensor]) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 _ZIP_START = b"PK\x03\x04"
 _PICKLE_START = b"\x80\x02"
+_ANY_PICKLE_START = b"\x80"
 _KEY, _INTEGERS = "num_updates", ("BININT", "BININT1", "BININT2")
 _HEAD = 1 << 26
 """The pickle stands at a file's beginning; this is more than that of any model."""
@@ -43,6 +44,24 @@ def is_checkpoint(path: Path) -> bool:
         return False
     with path.open("rb") as stream:
         return stream.read(len(_ZIP_START)).startswith((_ZIP_START, _PICKLE_START))
+
+
+def other_kind(path: Path) -> str | None:
+    """Return what a file is that cannot be a checkpoint by its first bytes ("it is a text file …"); None if it can be.
+
+    Raises:
+        OSError: if it cannot be read.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(200)
+    if not head:
+        return "it is empty (0 bytes)"
+    if head.startswith((_ZIP_START, _ANY_PICKLE_START)):
+        return None
+    line = head.decode("utf-8", errors="ignore").split("\n")[0].strip()  # the last character may be cut
+    if b"\0" not in head and len(line.encode()) > 0.9 * len(head.split(b"\n")[0].strip()):
+        return f"it is a text file that begins with {line[:60]!r}"
+    return f"it begins with the bytes {head[:8].hex(' ')}, as no file of torch.save does"
 
 
 @lru_cache(maxsize=64)

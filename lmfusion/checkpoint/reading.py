@@ -16,7 +16,7 @@ import torch
 
 from lmfusion.checkpoint import frozen_file
 from lmfusion.checkpoint.contents import check_contents
-from lmfusion.checkpoint.files import damage, is_zip
+from lmfusion.checkpoint.files import damage, is_zip, other_kind
 from lmfusion.errors import UserError
 
 # What torch's reader trips over in a file that was cut or is something else.
@@ -61,6 +61,8 @@ def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
         what = "is a folder, not a checkpoint file" if path.is_dir() else "does not exist"
         raise UserError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
     try:
+        if (kind := other_kind(path)) is not None:
+            raise UserError(f"{path} is not a checkpoint: {kind}. Give the path of one (…/checkpoint_best.pt).")
         if (found := damage(path)) is not None:
             raise UserError(_damaged(path, found))
         mmap = mmap and is_zip(path)  # the old format cannot be mapped
@@ -83,7 +85,9 @@ def _damaged(path: Path, reason: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0][:200]
+    """Return what an error says in one line, with its kind where that is a word at most."""
+    line = str(error).strip().split("\n")[0][:200]
+    return line if " " in line else f"{type(error).__name__} {line}".strip()
 
 
 def _refusal(path: Path, error: BaseException) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from lmfusion.fairseq_patches import configurations, evaluation
 from lmfusion.fairseq_patches.interactive import make_batches_without_overlong_lines
 from lmfusion.fairseq_patches.patch import Patch
 
 TABLE: tuple[Patch, ...] = (
+    *evaluation.rows(),
+    *configurations.ROWS,
     Patch(
         "fairseq_cli.interactive",
         "make_batches",

@@ -62,7 +62,7 @@ class TransformerLM(PretrainedLM):
         def build(model: dict[str, Any], task: dict[str, Any], symbols: list[str]) -> PretrainedLM:
             return cls.build(cls.described_by(model, task), symbols, **overrides)
 
-        return read_lm(path, build)
+        return read_lm(path, cls.Config, build)
 
     @classmethod
     def build(cls, config: dict[str, Any], symbols: list[str], **overrides: Any) -> PretrainedLM:

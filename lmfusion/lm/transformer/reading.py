@@ -12,6 +12,8 @@ from typing import Any, Callable
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from torch import Tensor
 
+from lmfusion.checkpoint.budget import building_from
+from lmfusion.checkpoint.config_types import check_fields, fields_of
 from lmfusion.checkpoint.contents import check_sizes
 from lmfusion.checkpoint.reading import DAMAGE, first_line, model_config, read_checkpoint, read_file
 from lmfusion.errors import UserError
@@ -39,11 +41,14 @@ def _architecture(path: Path, *_: int) -> str:
     return ARCH_MODEL_NAME_REGISTRY.get(name, name)
 
 
-def read_lm(path: Path, build: Callable[[dict[str, Any], dict[str, Any], list[str]], PretrainedLM]) -> PretrainedLM:
+def read_lm(
+    path: Path, flags: Any, build: Callable[[dict[str, Any], dict[str, Any], list[str]], PretrainedLM]
+) -> PretrainedLM:
     """Build a language model from its checkpoint alone.
 
     Args:
         path: of the checkpoint.
+        flags: dataclass of the model's flags, whose types its values must have.
         build: flags of the model, flags of the task and symbols -> an untrained model.
 
     Raises:
@@ -51,12 +56,14 @@ def read_lm(path: Path, build: Callable[[dict[str, Any], dict[str, Any], list[st
             differences are listed by name).
     """
     state = read_checkpoint(path)
+    model = model_config(path, state)
+    check_fields(path, model, fields_of(flags))
     check_sizes(path, state)
     weights: dict[str, Tensor] = state["model"]
     if _SYMBOLS not in weights:
         raise UserError(f"{path} has no dictionary in it ({_SYMBOLS} is missing): export it again.")
-    with _as_user_error(path):
-        lm = build(model_config(path, state), _task(state), decode_symbols(weights[_SYMBOLS]))
+    with _as_user_error(path), building_from([path]):
+        lm = build(model, _task(state), decode_symbols(weights[_SYMBOLS]))
     load_strictly(lm, weights, path)
     return lm
 

@@ -44,6 +44,22 @@ def test_file_that_is_no_checkpoint(tmp_path: Path, content: bytes) -> None:
         load_lm(path)
 
 
+SAID = {
+    b"": "it is empty",
+    b"Das ist ein Satz.\n" * 9: "a text file that begins with 'Das ist ein Satz.'",
+    b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\n": "a text file that begins with 'version https://git",
+    bytes(400): "it begins with the bytes 00 00 00",
+    b"\x80\x02}q\x00h\x65.": r"damaged \(KeyError 101\)",
+}
+
+
+@pytest.mark.parametrize(("content", "said"), SAID.items(), ids=SAID.values())
+def test_what_a_file_is_instead_of_a_checkpoint_is_said(tmp_path: Path, content: bytes, said: str) -> None:
+    (tmp_path / "thing.pt").write_bytes(content)
+    with pytest.raises(UserError, match=rf"thing\.pt .*{said}"):
+        load_lm(tmp_path / "thing.pt")
+
+
 @pytest.mark.parametrize("state", [[1, 2], {"weights": {}}, {"model": None}], ids=str)
 def test_saved_object_that_is_no_fairseq_checkpoint(tmp_path: Path, state: Any) -> None:
     torch.save(state, tmp_path / "thing.pt")
