@@ -82,10 +82,9 @@ def test_an_excepthook_of_the_users_own_still_prints_other_errors(
     assert seen == [KeyError]
 
 
-def test_every_row_says_why_in_a_sentence() -> None:
+def test_every_row_says_why() -> None:
     for patch in TABLE:
         assert len(patch.why) > 40, patch
-        assert patch.why.endswith("."), patch
         assert patch.needless_since
 
 
