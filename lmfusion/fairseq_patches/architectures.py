@@ -1,12 +1,15 @@
-"""Named architectures in config files."""
+"""fairseq-hydra-train: named architectures in config files, and one line for a user's mistake."""
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 from typing import Any, Callable
 
 from fairseq.models import ARCH_CONFIG_REGISTRY
 from omegaconf import DictConfig, OmegaConf, open_dict
+
+from lmfusion.errors import UserError
 
 
 def fill_in_architectures(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,3 +30,18 @@ def fill_in_architectures(original: Callable[..., Any]) -> Callable[..., Any]:
         return original(dc, cfg, *args, **kwargs)
 
     return merge_with_parent
+
+
+def end_jobs_plainly(original: Any) -> Any:
+    """Make a :class:`UserError` end fairseq-hydra-train in one line, as ``sys.excepthook`` does for other commands."""
+    if not isinstance(original, property):  # Hydra 1.0
+        return original
+
+    def return_value(job: Any) -> Any:
+        error = job._return_value
+        if isinstance(error, UserError):
+            sys.excepthook(type(error), error, error.__traceback__)
+            sys.exit(1)
+        return original.__get__(job)
+
+    return property(return_value, original.fset)

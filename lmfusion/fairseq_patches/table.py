@@ -175,4 +175,11 @@ TABLE: tuple[Patch, ...] = (
         "model._name: src_elmo_tiny in a config file trains the sizes of transformer_lmfusion: the architecture finds "
         "nothing left to set.",
     ),
+    Patch(
+        "hydra.core.utils:JobReturn",
+        "return_value",
+        architectures.end_jobs_plainly,
+        "As of sys.excepthook, for fairseq-hydra-train: Hydra prints the traceback of a job by itself.",
+        "never: ours alone",
+    ),
 )
