@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from lmfusion.errors import UserError
-from lmfusion.runs import checkpoints
-from lmfusion.runs import model_facts
+from lmfusion.runs import checkpoints, model_facts
 from lmfusion.runs.live_line import LiveLine, clock
 from lmfusion.runs.log_tail import last_words
 from lmfusion.runs.run_folder import RunFolder
