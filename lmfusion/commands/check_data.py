@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import lmfusion
+
 
 def add(commands: Any) -> None:
     """Add the command's flags."""
@@ -16,6 +18,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion check-data DIR``."""
+    lmfusion.install()
     from pathlib import Path
 
     from lmfusion.text.check_data import check_folder
