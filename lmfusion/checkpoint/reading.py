@@ -12,6 +12,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 
 from lmfusion.checkpoint import frozen_file
@@ -24,6 +25,23 @@ DAMAGE = (
     *(RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, AssertionError, TypeError),
     struct.error,
 )
+
+
+def safe_types(*more: Any) -> torch.serialization.safe_globals:
+    """Return a context in which torch reads what fairseq's checkpoints consist of besides tensors and plain values.
+
+    Args:
+        more: further types to accept. None of these may run code when it is unpickled.
+    """
+    try:
+        from numpy._core import multiarray
+    except ImportError:  # NumPy 1.x
+        from numpy.core import multiarray  # type: ignore[no-redef]
+    numbers = [type(np.dtype(name)) for name in ("int64", "int32", "float64", "float32", "bool")]
+    arrays = [multiarray._reconstruct, multiarray.scalar, np.ndarray, np.dtype, *numbers]  # meters of --eval-bleu
+    # Namespace: configuration of models that are registered without a dataclass
+    types, accepted = [Namespace, *arrays, *more], torch.serialization.get_safe_globals()
+    return torch.serialization.safe_globals([kind for kind in types if kind not in accepted])  # leaves it as it was
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -66,7 +84,8 @@ def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
         if (found := damage(path)) is not None:
             raise UserError(_damaged(path, found))
         mmap = mmap and is_zip(path)  # the old format cannot be mapped
-        state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mmap)
+        with safe_types():
+            state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as error:
         raise UserError(_refusal(path, error)) from error
     except UserError:

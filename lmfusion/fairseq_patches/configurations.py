@@ -1,26 +1,12 @@
-"""Check the configuration of a checkpoint before fairseq builds a model from it."""
+"""Bound what a checkpoint's configuration may ask for while fairseq builds a model from it."""
 
 from __future__ import annotations
 
 from functools import wraps
-from pathlib import Path
 from typing import Any, Callable
 
 from lmfusion.checkpoint.budget import building_from
-from lmfusion.checkpoint.config_types import check_types
 from lmfusion.fairseq_patches.patch import Patch
-
-
-def check_values(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``load_checkpoint_to_cpu`` to refuse values of other types than their fields."""
-
-    @wraps(original)
-    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
-        state = original(path, *args, **kwargs)
-        check_types(Path(path), state)
-        return state
-
-    return load_checkpoint_to_cpu
 
 
 def bound_memory(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,12 +21,6 @@ def bound_memory(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 ROWS = (
-    Patch(
-        "fairseq.checkpoint_utils",
-        "load_checkpoint_to_cpu",
-        check_values,
-        "models registered without a dataclass, and all architectures by name, take values of any type from a file",
-    ),
     Patch(
         "fairseq.checkpoint_utils",
         "load_model_ensemble_and_task",

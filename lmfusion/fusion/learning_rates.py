@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 import torch
-from fairseq import optim
 from torch import nn
 
 from lmfusion.errors import UserError
@@ -143,20 +142,13 @@ def _multiply_while_stepping(optimizer: torch.optim.Optimizer) -> None:
     optimizer.register_step_post_hook(after)
 
 
-def install() -> None:
-    """Make fairseq build its optimizers so; safe to call again."""
-    original: Callable[..., Any] = optim.build_optimizer
-    if getattr(original, "knows_rates", False):
-        return
+def apply_learning_rates(optimizer: torch.optim.Optimizer, parameters: Iterable[Any]) -> None:
+    """Make an optimizer step with the rates that :func:`set_learning_rate` gave to some of its parameters.
 
-    def build_optimizer(cfg: Any, params: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-        """fairseq's, with a group for every learning rate."""
-        params = list(params)
-        built = original(cfg, params, *args, **kwargs)
-        if any(rate_of(parameter) is not None for parameter in params if isinstance(parameter, torch.Tensor)):
-            _split_groups(built.optimizer)
-            _multiply_while_stepping(built.optimizer)
-        return built
-
-    build_optimizer.knows_rates = True  # type: ignore[attr-defined]
-    optim.build_optimizer = build_optimizer
+    Args:
+        optimizer: PyTorch's, inside fairseq's.
+        parameters: it was built from; without a rate among them nothing changes.
+    """
+    if any(rate_of(parameter) is not None for parameter in parameters if isinstance(parameter, torch.Tensor)):
+        _split_groups(optimizer)
+        _multiply_while_stepping(optimizer)

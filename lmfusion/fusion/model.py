@@ -21,8 +21,8 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from omegaconf import OmegaConf, open_dict
 from torch import nn
 
-from lmfusion.checkpoint.fallback import starts_from, whole_checkpoint
 from lmfusion.checkpoint.reading import read_checkpoint, stored_model_config
+from lmfusion.checkpoint.starting_point import starts_from
 from lmfusion.errors import UserError
 from lmfusion.fusion.build import build_fusion
 from lmfusion.fusion.combinations import check_combination, check_shared
@@ -252,7 +252,4 @@ def _checkpoint_to_start_from(cfg: Any) -> Path | None:
     """The checkpoint fairseq-train is about to take weights from, if any."""
     parent = getattr(cfg, "_get_parent", lambda: None)()
     options = parent.get("checkpoint") if parent is not None else None
-    if options is None:
-        return None
-    path, _ = starts_from(options)
-    return None if path is None else whole_checkpoint(path)
+    return None if options is None else starts_from(options)

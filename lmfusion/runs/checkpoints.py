@@ -19,7 +19,7 @@ def is_whole(path: Path) -> bool:
 def make_last(folder: Path) -> Path | None:
     """Make checkpoint_last.pt from the newest whole checkpoint, if a run was killed before its first copy of one.
 
-    One that is there and damaged is left to the training (:mod:`lmfusion.checkpoint.fallback`).
+    One that is there and damaged is left to the training, which refuses it.
 
     Returns:
         The checkpoint it was made from; None if nothing had to be done or nothing could be.

@@ -113,8 +113,6 @@ def test_a_fused_run_resumes_generates_and_translates_without_the_lm(
 ONE_LINE = {
     "a value left to the user": ((), "these values to you: add model.src_lm=…"),
     "a file that is not there": (("model.src_lm=nowhere.pt",), "nowhere.pt does not exist"),
-    "a setting misspelt": (("model.src_lm=x.pt", "+model.src_elmo_droput=0"), "Key 'src_elmo_droput' not in"),
-    "a setting of another kind": (("model.src_lm=x.pt", "model.src_elmo_dropout=much"), "model.src_elmo_dropout"),
     "a setting of a group of fairseq": (("model.src_lm=x.pt", "+dataset.max_token=5"), "dataset.max_token is no set"),
     "a flag of another strategy": (
         ("model.src_lm=x.pt", "+model.src_lm_freeze_layers=0"),

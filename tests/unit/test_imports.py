@@ -24,8 +24,8 @@ LAYERS = [
     ["lmfusion.consumers"],
     ["lmfusion.training"],
     ["lmfusion.convert", "lmfusion.inspection"],
-    ["lmfusion.fairseq_patches", "lmfusion.hydra_configs"],
-    ["lmfusion.plugin", "lmfusion.hub"],
+    ["lmfusion.fairseq_patches"],
+    ["lmfusion.plugin", "lmfusion.hub", "lmfusion.hydra_configs"],
     ["lmfusion", "lmfusion.models"],  # the public API
     ["lmfusion.runs"],
     ["lmfusion.report"],

@@ -6,7 +6,6 @@ import errno
 import os
 import resource
 import sys
-import time
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -77,8 +76,7 @@ def test_full_disk_stops_training_with_one_line_and_spares_what_there_is(tmp_pat
     whole = last.read_bytes()
     with largest_file(100_000), pytest.raises(UserError) as caught:
         save(4, last)
-    assert str(caught.value).startswith(f"training stops, for {last} could not be written (File too large): make room")
-    assert "written before are as they were (checkpoint_last.pt): the same command goes on" in str(caught.value)
+    assert str(caught.value).startswith(f"{last} could not be written (File too large): make room")
     assert last.read_bytes() == whole
     assert os.listdir(tmp_path) == ["checkpoint_last.pt"]
 
@@ -88,7 +86,7 @@ def test_full_disk_that_shows_when_the_file_is_flushed(tmp_path: Path, monkeypat
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(UserError, match=r"\(No space left on device\): make room .* No checkpoint was written before"):
+    with pytest.raises(UserError, match=r"\(No space left on device\): make room"):
         save(4, tmp_path / "checkpoint_last.pt")
     assert os.listdir(tmp_path) == []
 
@@ -105,21 +103,6 @@ def test_copies_are_whole_or_not_there(tmp_path: Path) -> None:
     assert checkpoint_utils.PathManager.copy(str(first), str(last), overwrite=True)
     assert last.read_bytes() == first.read_bytes() != whole
     assert sorted(os.listdir(tmp_path)) == [first.name, last.name]
-
-
-def test_a_network_file_system_gets_a_second_chance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, pauses, errors = os.fsync, [], [errno.EIO, errno.ESTALE]
-
-    def fsync(descriptor: int) -> None:
-        if errors:
-            raise OSError(errors[0], os.strerror(errors.pop(0)))
-        original(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    monkeypatch.setattr(time, "sleep", pauses.append)
-    save(4, tmp_path / "checkpoint_last.pt")
-    assert pauses == [2.0, 10.0]
-    assert torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["model"]["weight"][0] == 4
 
 
 def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
