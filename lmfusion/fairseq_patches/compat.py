@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import collections
 import logging
+import math
 import sys
 import types
 import typing
@@ -100,25 +101,30 @@ def _batch_every_sentence() -> None:
     data_utils.batch_by_size = batch_by_size
 
 
+def _no_repeat_ngram(
+    self: NGramRepeatBlock, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int
+) -> Tensor:
+    """Forbid each hypothesis (rows) the tokens that would complete an n-gram it already has.
+
+    TorchScript compiles this text together with fairseq's generator: no closures, no annotation of what it infers.
+    """
+    size, generated = self.no_repeat_ngram_size, tokens[:, 1 : step + 1]  # without the </s> it starts from
+    if step >= size:
+        ngrams = generated.unfold(1, size, 1)  # rows x places x n
+        last = generated[:, step + 1 - size :].unsqueeze(1)
+        repeated = ngrams[:, :, : size - 1].eq(last).all(dim=-1)
+        found = repeated.nonzero()
+        rows = found[:, 0]
+        lprobs[rows, ngrams[rows, found[:, 1], size - 1]] = -math.inf
+    return lprobs
+
+
 def _block_repeated_ngrams() -> None:
     """``--no-repeat-ngram-size`` does nothing unless fairseq's CUDA extension was compiled, which no package does.
 
     Without it fairseq compares the end of the whole buffer, which is padding, with what was generated.
     """
-
-    def block(
-        self: NGramRepeatBlock, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int
-    ) -> Tensor:
-        """Forbid each hypothesis (rows) the tokens that would complete an n-gram it already has."""
-        size, generated = self.no_repeat_ngram_size, tokens[:, 1 : step + 1]  # without the </s> it starts from
-        if step >= size:
-            ngrams = generated.unfold(1, size, 1)  # rows x places x n
-            repeated = ngrams[..., :-1].eq(generated[:, None, step + 1 - size :]).all(dim=-1)
-            rows, places = repeated.nonzero(as_tuple=True)
-            lprobs[rows, ngrams[rows, places, -1]] = -torch.inf
-        return lprobs
-
-    NGramRepeatBlock._no_repeat_ngram = block
+    NGramRepeatBlock._no_repeat_ngram = _no_repeat_ngram
 
 
 def _count_diverse_groups_in_the_batch() -> None:

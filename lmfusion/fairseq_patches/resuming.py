@@ -5,20 +5,18 @@ fairseq itself reads whatever is there, and a flipped bit becomes a weight; a fi
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Callable
 
 from fairseq import checkpoint_utils
-from fairseq.trainer import Trainer
 from omegaconf.errors import OmegaConfBaseException
 
 from lmfusion.checkpoint import frozen_file
 from lmfusion.checkpoint.atomic_files import UNFINISHED
 from lmfusion.checkpoint.contents import check_sizes
-from lmfusion.checkpoint.fallback import LAST, has_optimizer, starts_from, warn_of_beginning_anew, whole_checkpoint
+from lmfusion.checkpoint.fallback import LAST, has_optimizer, warn_of_beginning_anew, whole_checkpoint
 from lmfusion.checkpoint.reading import read_checkpoint, read_file
 from lmfusion.errors import UserError
 from lmfusion.fairseq_patches import early_stop, finished_runs
@@ -33,12 +31,10 @@ _NO_FIT = "Cannot load model parameters"
 
 def install() -> None:
     """Make fairseq do so; safe to call again."""
-    if getattr(checkpoint_utils.load_checkpoint, "falls_back", False):
+    if getattr(checkpoint_utils.load_checkpoint_to_cpu, "reads_safely", False):
         return
     _read_safely()
     _refuse_what_makes_no_model()
-    _explain_what_does_not_fit()
-    _fall_back()
     _explain_a_folder_without_rights()
 
 
@@ -54,6 +50,7 @@ def _read_safely() -> None:
         check_sizes(Path(path), state)
         return state
 
+    load_checkpoint_to_cpu.reads_safely = True  # type: ignore[attr-defined]
     checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu
 
 
@@ -68,23 +65,70 @@ def _refuse_what_makes_no_model() -> None:
     checkpoint_utils.load_model_ensemble_and_task = load_model_ensemble_and_task
 
 
-def _explain_what_does_not_fit() -> None:
-    original: Callable[..., Any] = Trainer.load_checkpoint
+def from_whole_checkpoint(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``Trainer.load_checkpoint`` that starts from a checkpoint that is whole.
 
-    def load_checkpoint(self: Trainer, filename: str, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's, which says of everything that the architectures do not match, or nothing."""
-        try:
-            with said_of(filename, "cannot be resumed from"):
-                return original(self, filename, *args, **kwargs)
-        except Exception as error:
-            if not str(error).startswith(_NO_FIT):
-                raise
-            raise UserError(
-                f"{filename} does not fit this model: {_in_short(error.__context__ or error)}. Give the flags that the "
-                f"run was started with, or choose another --save-dir."
-            ) from error
+    It is wrapped here, where fairseq has decided which file it reads and what it takes over from it.
+    """
 
-    Trainer.load_checkpoint = load_checkpoint
+    def load_checkpoint(
+        self: Any,
+        filename: str,
+        reset_optimizer: bool = False,
+        reset_lr_scheduler: bool = False,
+        optimizer_overrides: dict[str, Any] | None = None,
+        reset_meters: bool = False,
+    ) -> Any:
+        """Call fairseq's; what killed runs left half-written is removed, and the counts of --patience go on."""
+        folder = Path(self.cfg.checkpoint.save_dir)
+        if self.data_parallel_rank == 0 and folder.is_dir():
+            for left in folder.glob(f"*.pt{UNFINISHED}"):
+                left.unlink(missing_ok=True)
+        path = _whole(Path(filename), self.cfg.checkpoint, self.checkpoint_suffix)
+        with _explained(path):
+            extra_state = original(
+                self, str(path), reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters=reset_meters
+            )
+        if extra_state is not None and not reset_optimizer:
+            _check_optimizer(path, self)
+            if not reset_meters:
+                early_stop.restore(extra_state.get(early_stop.KEY))
+        finished_runs.watch()
+        return extra_state
+
+    return load_checkpoint
+
+
+def _whole(path: Path, options: Any, suffix: str) -> Path:
+    """Return the checkpoint to resume from: the one that fairseq takes, or another where that is damaged.
+
+    Args:
+        path: that fairseq is about to read, if it is there.
+        options: fairseq's configuration of checkpoints.
+        suffix: of this process's files, where each writes its own.
+    """
+    last = Path(options.save_dir) / LAST
+    if options.restore_file != LAST or suffix:
+        return path
+    if not last.is_file():
+        warn_of_beginning_anew(last)
+        return path
+    return whole_checkpoint(last) if path == last else path
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Say what does not fit; fairseq says of everything that the architectures do not match, or nothing."""
+    try:
+        with said_of(str(path), "cannot be resumed from"):
+            yield
+    except Exception as error:
+        if not str(error).startswith(_NO_FIT):
+            raise
+        raise UserError(
+            f"{path} does not fit this model: {_in_short(error.__context__ or error)}. Give the flags that the "
+            f"run was started with, or choose another --save-dir."
+        ) from error
 
 
 @contextmanager
@@ -103,36 +147,13 @@ def _in_short(error: BaseException) -> str:
     return text if isinstance(error, UserError) else f"{type(error).__name__}: {text}"
 
 
-def _fall_back() -> None:
-    original: Callable[..., Any] = checkpoint_utils.load_checkpoint
-
-    def load_checkpoint(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
-        """fairseq's, from a checkpoint that is whole; what killed runs left half-written is removed."""
-        folder = Path(cfg.save_dir)
-        if trainer.data_parallel_rank == 0 and folder.is_dir():
-            for left in folder.glob(f"*.pt{UNFINISHED}"):
-                left.unlink(missing_ok=True)
-        _, goes_on = starts_from(cfg, trainer.checkpoint_suffix)
-        chosen = _from_whole(cfg, trainer.checkpoint_suffix)
-        extra_state, itr = original(chosen, trainer, **kwargs)
-        if extra_state is not None and goes_on and not (cfg.reset_optimizer or cfg.reset_meters):
-            early_stop.restore(extra_state.get(early_stop.KEY))
-        if extra_state is not None and goes_on and not cfg.reset_optimizer:
-            _check_optimizer(starts_from(chosen, trainer.checkpoint_suffix)[0], trainer)
-        finished_runs.watch()
-        return extra_state, itr
-
-    load_checkpoint.falls_back = True  # type: ignore[attr-defined]
-    checkpoint_utils.load_checkpoint = load_checkpoint
-
-
-def _check_optimizer(path: Path | None, trainer: Any) -> None:
-    """Without the optimizer's state fairseq begins at update 0, with the weights of the last one.
+def _check_optimizer(path: Path, trainer: Any) -> None:
+    """Refuse a checkpoint without the optimizer's state: fairseq restarts at update 0, with the weights of the last.
 
     Raises:
         UserError: the run was to go on.
     """
-    if path is None or trainer.get_num_updates() > 0 or has_optimizer(path):
+    if trainer.get_num_updates() > 0 or has_optimizer(path):
         return
     history = read_checkpoint(path).get("optimizer_history") or [{}]
     done = int(history[-1].get("num_updates", 0))
@@ -144,22 +165,6 @@ def _check_optimizer(path: Path | None, trainer: Any) -> None:
         f"go on from its {done:,} updates. To begin a new training with its weights add --reset-optimizer, or give it "
         f"as --finetune-from-model with another --save-dir."
     )
-
-
-def _from_whole(cfg: Any, suffix: str) -> Any:
-    """The settings with the checkpoint to go on from, if it is another than fairseq would take."""
-    last = Path(cfg.save_dir) / LAST
-    if cfg.restore_file != LAST or suffix:
-        return cfg
-    if not last.is_file():
-        warn_of_beginning_anew(last)
-        return cfg
-    whole = whole_checkpoint(last)
-    if whole == last:
-        return cfg
-    changed = copy.copy(cfg)
-    changed.restore_file, changed.finetune_from_model = str(whole), None
-    return changed
 
 
 def _explain_a_folder_without_rights() -> None:

@@ -12,22 +12,30 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
 
+from lmfusion.checkpoint.atomic_files import UNFINISHED
 from lmfusion.errors import UserError
-from lmfusion.fairseq_patches import early_stop
+from lmfusion.fairseq_patches import early_stop, resuming
 
 COUNTS = {"best": 3.0, "num_runs": 5}
+
+
+def extra_state(self: Any, path: str, *_: Any, **__: Any) -> Any:
+    """What fairseq's trainer gives back of a checkpoint."""
+    return torch.load(path, weights_only=True)["extra_state"] if Path(path).is_file() else None
 
 
 class Trainer:
     """fairseq's, as far as reading a checkpoint goes."""
 
     updates = 0
-    cfg = SimpleNamespace(optimization=SimpleNamespace(max_update=70), checkpoint=SimpleNamespace(patience=-1))
     checkpoint_suffix = ""
     data_parallel_rank = 0
+    load_checkpoint = resuming.from_whole_checkpoint(extra_state)
 
-    def load_checkpoint(self, path: str, *_: Any, **__: Any) -> Any:
-        return torch.load(path, weights_only=True)["extra_state"] if Path(path).is_file() else None
+    def __init__(self, **options: Any) -> None:
+        self.cfg = SimpleNamespace(
+            optimization=SimpleNamespace(max_update=70), checkpoint=CheckpointConfig(**options)
+        )
 
     def get_train_iterator(self, **_: Any) -> Any:
         return SimpleNamespace(epoch=1, load_state_dict=lambda state: None)
@@ -57,8 +65,10 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ended"
 
 
-def start(**options: Any) -> None:
-    checkpoint_utils.load_checkpoint(CheckpointConfig(**options), Trainer())
+def start(**options: Any) -> Trainer:
+    trainer = Trainer(**options)
+    checkpoint_utils.load_checkpoint(trainer.cfg.checkpoint, trainer)
+    return trainer
 
 
 def test_a_run_that_goes_on_counts_on(ended: Path) -> None:
@@ -85,11 +95,21 @@ def test_a_checkpoint_without_optimizer_is_none_to_go_on_from_unless_the_run_is_
     content = torch.load(path, weights_only=True)
     history = [{"num_updates": updates}]
     torch.save({**content, "last_optimizer_state": None, "optimizer_history": history}, path)
-    trainer = Trainer()
     if updates == 70:
-        checkpoint_utils.load_checkpoint(CheckpointConfig(save_dir=str(ended)), trainer)
-        assert trainer.get_num_updates() == 70
+        assert start(save_dir=str(ended)).get_num_updates() == 70
     else:
         with pytest.raises(UserError, match=rf"{path} has no optimizer state .* go on from its 60 updates"):
-            checkpoint_utils.load_checkpoint(CheckpointConfig(save_dir=str(ended)), trainer)
-        checkpoint_utils.load_checkpoint(CheckpointConfig(save_dir=str(ended), reset_optimizer=True), trainer)
+            start(save_dir=str(ended))
+        start(save_dir=str(ended), reset_optimizer=True)
+
+
+def test_a_damaged_last_checkpoint_is_replaced_and_one_named_by_the_user_is_not(ended: Path) -> None:
+    last, other = ended / "checkpoint_last.pt", ended / "checkpoint_1_40.pt"
+    other.write_bytes(last.read_bytes())
+    last.write_bytes(last.read_bytes()[:-300])
+    (ended / f"checkpoint_2_50.pt{UNFINISHED}").touch()
+    start(save_dir=str(ended))
+    assert early_stop.counts() == COUNTS
+    assert not list(ended.glob(f"*{UNFINISHED}"))
+    with pytest.raises(UserError, match="checkpoint_last.pt"):
+        start(save_dir=str(ended.parent / "new"), restore_file=str(last))
