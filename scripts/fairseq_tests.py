@@ -20,7 +20,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 NEEDS_GPU = "gpu"
-SECONDS = 1200
+SECONDS = 3600
 
 
 def pytest_configure() -> None:
@@ -43,7 +43,8 @@ def passing(file: Path, root: Path, *, installed: bool) -> set[str]:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}", "--rootdir", "."]
     command += (["-p", "fairseq_tests"] if installed else []) + [str(file.relative_to(root))]
     paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
     try:
         subprocess.run(command, cwd=root, env=environment, timeout=SECONDS, check=False, capture_output=True)
     except subprocess.TimeoutExpired:

@@ -10,8 +10,8 @@ TABLE: tuple[Patch, ...] = (
         "fairseq.trainer:Trainer",
         "load_checkpoint",
         resuming.from_whole_checkpoint,
-        "A run killed while it wrote checkpoint_last.pt, or whose disk flipped a bit in it, cannot be resumed or resumes "
-        "with wrong weights; a checkpoint without optimizer state restarts at update 0 without a word; a resumed "
-        "run has forgotten the counts of --patience; a finished run trains one more update.",
+        "A run whose checkpoint_last.pt is cut or has a flipped bit cannot be resumed, or resumes with wrong weights; "
+        "a checkpoint without optimizer state restarts at update 0 without a word; a resumed run has forgotten the "
+        "counts of --patience; a finished run trains one more update.",
     ),
 )

@@ -17,7 +17,7 @@ from fairseq.models import FairseqDecoder, register_model, register_model_archit
 from torch import Tensor, nn
 
 from lmfusion.errors import UserError
-from lmfusion.lm.interface import FORWARD, WIDE, Head, IncrementalState
+from lmfusion.lm.interface import FORWARD, WIDE, Head, IncrementalState, PretrainedLM
 from lmfusion.lm.transformer.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
 from lmfusion.lm.transformer.base import TrainableLM, TransformerLM
 from lmfusion.lm.transformer.config import ClozeLMConfig, big_architecture, plain_config
@@ -102,6 +102,16 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         """The embeddings, and each block of both towers."""
         towers = [tower for tower in (self.forward_layers, self.backward_layers) if tower is not None]
         return [[self.embed], *(list(blocks) for blocks in zip(*towers))]
+
+    def unfreeze(self) -> PretrainedLM:
+        """Make the weights trainable, but for a tower that the top state does not stand on.
+
+        It would get no gradients, which DistributedDataParallel refuses of a trainable weight.
+        """
+        super().unfreeze()
+        if self.top == FORWARD and self.backward_layers is not None:
+            self.backward_layers.requires_grad_(False)
+        return self
 
     def check_top_state(self) -> None:
         """Refuse a pair of language models.

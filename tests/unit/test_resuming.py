@@ -111,5 +111,5 @@ def test_a_damaged_last_checkpoint_is_replaced_and_one_named_by_the_user_is_not(
     start(save_dir=str(ended))
     assert early_stop.counts() == COUNTS
     assert not list(ended.glob(f"*{UNFINISHED}"))
-    with pytest.raises(UserError, match="checkpoint_last.pt"):
+    with pytest.raises(UserError, match=r"checkpoint_last\.pt"):
         start(save_dir=str(ended.parent / "new"), restore_file=str(last))
