@@ -45,6 +45,8 @@ class FinetunedRepresentation(nn.Module):
         if not self.rate.is_plain:
             set_learning_rate(lm, self.rate)
         self.projection = make_projection(lm.embed_dim, output_dim)
+        if self.projection is not None:  # as in the released code, which starts that of ELMo otherwise
+            nn.init.xavier_uniform_(self.projection.weight)
         self.output_dim = output_dim
         self.dropout = dropout
 
