@@ -39,7 +39,7 @@ LSTM = ["--encoder-embed-dim", 16, "--encoder-hidden-size", 16]
 LSTM += ["--decoder-embed-dim", 16, "--decoder-hidden-size", 16, "--decoder-out-embed-dim", 16]
 LM = ["--task", "language_modeling", "--sample-break-mode", "eos", "--tokens-per-sample", 256]
 MASKED = ["--task", "masked_lm", "--criterion", "masked_lm", "--sample-break-mode", "complete"]
-MASKED += ["--tokens-per-sample", 64, "--max-positions", 64]
+MASKED += ["--tokens-per-sample", 256, "--max-positions", 256]
 MODELS: dict[str, tuple[str, list[object]]] = {
     "transformer": ("bitext-400", [*PAIRS, *SMOOTHED, "--arch", "transformer", *ENCODER, *DECODER]),
     "lstm": ("bitext-400", [*PAIRS, *SMOOTHED, "--arch", "lstm", *LSTM]),
@@ -48,8 +48,8 @@ MODELS: dict[str, tuple[str, list[object]]] = {
 }
 SEARCHES: dict[str, list[object]] = {
     "beam": ["--beam", 5],
-    "sampling": ["--beam", 3, "--sampling", "--sampling-topk", 8, "--seed", 3],
-    "nucleus": ["--beam", 2, "--sampling", "--sampling-topp", 0.7, "--temperature", 1.3, "--seed", 4],
+    "sampling": ["--beam", 3, "--nbest", 3, "--sampling", "--sampling-topk", 8, "--seed", 3],
+    "nucleus": ["--beam", 2, "--nbest", 2, "--sampling", "--sampling-topp", 0.7, "--temperature", 1.3, "--seed", 4],
     "prefix": ["--beam", 4, "--prefix-size", 2],
     "long, unnormalized": ["--beam", 4, "--min-len", 6, "--unnormalized", "--nbest", 3],
 }
