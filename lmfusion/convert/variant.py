@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from fairseq.data import Dictionary
 from torch import Tensor
+from typing_extensions import Self
 
 from lmfusion.lm.cloze import ClozeLM
 from lmfusion.lm.interface import LAYERS, TOP, IncrementalState, LMStates, register_lm
@@ -148,6 +149,16 @@ class ReleasedLM(ClozeLM):
             return layout.restore(forward)
         sees_self = self.reading.top == SEES_SELF
         return layout.restore(self._joined(forward, backward, layout, include_self=sees_self))
+
+    def unfreeze(self) -> Self:
+        """Make the weights trainable, but for a tower that the top state does not stand on.
+
+        It would get no gradients, which DistributedDataParallel refuses of a trainable weight.
+        """
+        super().unfreeze()
+        if self.reading.top == FORWARD and self.backward_layers is not None:
+            self.backward_layers.requires_grad_(False)
+        return self
 
     def check_top_state(self) -> None:
         """Refuse a pair of language models of which the forward tower is not the top."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import types
 from collections.abc import Iterable
@@ -9,7 +10,6 @@ from types import TracebackType
 from typing import Any, Callable
 
 import numpy as np
-import torch
 from fairseq.ngram_repeat_block import NGramRepeatBlock
 from torch import Tensor
 
@@ -51,20 +51,25 @@ def batch_every_sentence(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def block_repeated_ngrams(original: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Make ``--no-repeat-ngram-size`` compare with what was generated, not with the padding behind it."""
+    return _no_repeat_ngram
 
-    def block(
-        self: NGramRepeatBlock, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int
-    ) -> Tensor:
-        """Forbid each hypothesis (rows) the tokens that would complete an n-gram it already has."""
-        size, generated = self.no_repeat_ngram_size, tokens[:, 1 : step + 1]  # without the </s> it starts from
-        if step >= size:
-            ngrams = generated.unfold(1, size, 1)  # rows x places x n
-            repeated = ngrams[..., :-1].eq(generated[:, None, step + 1 - size :]).all(dim=-1)
-            rows, places = repeated.nonzero(as_tuple=True)
-            lprobs[rows, ngrams[rows, places, -1]] = -torch.inf
-        return lprobs
 
-    return block
+def _no_repeat_ngram(
+    self: NGramRepeatBlock, tokens: Tensor, lprobs: Tensor, bsz: int, beam_size: int, step: int
+) -> Tensor:
+    """Forbid each hypothesis (rows) the tokens that would complete an n-gram it already has.
+
+    TorchScript compiles this text together with fairseq's generator: no closures, no annotation of what it infers.
+    """
+    size, generated = self.no_repeat_ngram_size, tokens[:, 1 : step + 1]  # without the </s> it starts from
+    if step >= size:
+        ngrams = generated.unfold(1, size, 1)  # rows x places x n
+        last = generated[:, step + 1 - size :].unsqueeze(1)
+        repeated = ngrams[:, :, : size - 1].eq(last).all(dim=-1)
+        found = repeated.nonzero()
+        rows = found[:, 0]
+        lprobs[rows, ngrams[rows, found[:, 1], size - 1]] = -math.inf
+    return lprobs
 
 
 def count_diverse_groups_in_the_batch(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -104,9 +104,10 @@ class ElmoFusion(Fusion):
 
 
 def make_projection(input_dim: int, output_dim: int) -> nn.Linear | None:
-    """Return a bias-free projection where two sizes differ, else None."""
+    """Return a bias-free projection where two sizes differ, else None.
+
+    It starts as torch leaves it, uniform within 1 / sqrt(input_dim), as in the released code.
+    """
     if input_dim == output_dim:
         return None
-    projection = nn.Linear(input_dim, output_dim, bias=False)
-    nn.init.xavier_uniform_(projection.weight)
-    return projection
+    return nn.Linear(input_dim, output_dim, bias=False)

@@ -21,12 +21,15 @@ def banned(generated: list[int], size: int) -> set[int]:
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("length", range(8))
-def test_a_token_is_forbidden_if_it_repeats_an_ngram(size: int, length: int) -> None:
+@pytest.mark.parametrize("scripted", [False, True], ids=["python", "TorchScript"])
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script. is deprecated:DeprecationWarning")
+def test_a_token_is_forbidden_if_it_repeats_an_ngram(size: int, length: int, scripted: bool) -> None:
     """In the buffer of fairseq's beam search: </s>, what was generated, padding up to the maximum length."""
     rows = torch.randint(4, 6, (20, length))
     tokens = torch.full((20, 12), PAD)
     tokens[:, 0], tokens[:, 1 : length + 1] = EOS, rows
-    scores = NGramRepeatBlock(size)(tokens, torch.zeros(20, VOCABULARY), bsz=4, beam_size=5, step=length)
+    block = NGramRepeatBlock(size) if not scripted else torch.jit.script(NGramRepeatBlock(size))
+    scores = block(tokens, torch.zeros(20, VOCABULARY), 4, 5, length)
     forbidden = [{t for t in range(VOCABULARY) if score[t] == -math.inf} for score in scores]
     assert forbidden == [banned(row, size) for row in rows.tolist()]
     assert any(forbidden) == (length >= size)

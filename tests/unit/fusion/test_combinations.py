@@ -13,6 +13,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 from lmfusion.errors import UserError
 from lmfusion.fusion.combinations import check_combination
+from lmfusion.fusion.config import FusionConfig
 from lmfusion.fusion.model import TransformerLMFusion
 
 FUSIONS = ("none", "elmo", "finetune")
@@ -163,3 +164,5 @@ def test_sizes_are_those_of_fairseq(size: str) -> None:
     assert len(vars(ours)) >= 8
     for name, value in vars(ours).items():
         assert getattr(theirs, name) == value, name
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        assert getattr(ours, name, getattr(FusionConfig(), name)) == getattr(theirs, name), name
