@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache, partial
+from types import SimpleNamespace
 
+from nltk.stem.porter import PorterStemmer
 from rouge_score.rouge_scorer import RougeScorer, lcs_ind
-from rouge_score.tokenizers import DefaultTokenizer
+from rouge_score.tokenize import tokenize
 
 from lmfusion.scoring.measures import Measures, PairScore, Scorer
 from lmfusion.scoring.perl_words import PerlTokenizer
@@ -20,7 +23,10 @@ from lmfusion.scoring.perl_words import PerlTokenizer
 
 def package_scorer() -> Scorer:
     """Return rouge-score's own scorer, with its stemmer, and its rougeLsum as rougeL."""
-    scorer = RougeScorer(["rouge1", "rouge2", "rougeLsum"], tokenizer=DefaultTokenizer(use_stemmer=True))
+    # What RougeScorer(…, use_stemmer=True) makes for itself, but that stems every word only once.
+    stemmer = SimpleNamespace(stem=lru_cache(maxsize=1 << 18)(PorterStemmer().stem))
+    tokenizer = SimpleNamespace(tokenize=partial(tokenize, stemmer=stemmer))
+    scorer = RougeScorer(["rouge1", "rouge2", "rougeLsum"], tokenizer=tokenizer)
 
     def score(hypothesis: str, reference: str) -> dict[str, PairScore]:
         found = scorer.score(reference, hypothesis)
