@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from lmfusion.errors import UserError
-from lmfusion.scoring.text_files import PathLike, read_lines
+from lmfusion.scoring.text_files import PathLike, each_line
 
 _LINE = re.compile(r"([STHD])-(\d+)\t(.*)", re.DOTALL)
 _CLOSING = re.compile(r"^Generate .* with beam=|\| Translated [\d,]+ sentences|\| Total time: ")
@@ -107,7 +107,7 @@ def _join_sentencepiece(text: str) -> str:
 def _collect(path: PathLike) -> Lines:
     """The text of each kind of line by sentence; of an n-best list, the first hypothesis, which is the best."""
     texts: Lines = {"S": {}, "T": {}, "H": {}, "D": {}}
-    for line in read_lines(path):
+    for line in each_line(path):
         match = _LINE.fullmatch(line)
         if not match:
             continue  # fairseq's own log, P- lines
@@ -133,7 +133,7 @@ def _check_finished(path: PathLike, lines: Lines) -> None:
             "interrupted. Run fairseq-generate again."
         )
     absent = next(number for number in range(len(lines["H"]) + 1) if number not in lines["H"])
-    if absent < len(lines["H"]) and not any(map(_CLOSING.search, read_lines(path))):
+    if absent < len(lines["H"]) and not any(map(_CLOSING.search, each_line(path))):
         raise UserError(
             f"{path} has no sentence {absent} (no H-{absent} line), but later ones, and no closing line (Generate … "
             "with beam=…): the generation was interrupted. Run fairseq-generate again, or keep all of its output."
