@@ -14,11 +14,11 @@ from typing import Any, Union
 import numpy as np
 import sacrebleu
 from numpy.typing import NDArray
-from sacrebleu.metrics import BLEU, CHRF
-from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import estimate_ci
 
 from lmfusion.errors import UserError
+from lmfusion.scoring.significance import p_value
+from lmfusion.scoring.streaming import StreamingBleu, StreamingChrF
 
 SEED_VARIABLE, SEED = "SACREBLEU_SEED", "12345"
 """sacreBLEU's own variable and default; "none" seeds from the system."""
@@ -89,7 +89,7 @@ def score(
         UserError: there are no hypotheses, or a reference has another number of sentences.
     """
     streams = reference_streams(hypotheses, references)
-    metric, chrf = _metric(language_pair), _ChrF()
+    metric, chrf = _metric(language_pair), StreamingChrF()
     result, chrf_result = metric.corpus_score(hypotheses, streams), chrf.corpus_score(hypotheses, streams)
     return BleuScore(
         bleu=result.score,
@@ -139,7 +139,7 @@ def paired_bootstrap(
 
 
 def _compare(
-    metric: BLEU,
+    metric: StreamingBleu,
     named: Mapping[str, Sequence[str]],
     references: Sequence[Sequence[str]],
     samples: int,
@@ -154,44 +154,23 @@ def _compare(
     signature.update("bs", samples)
     results = []
     for number, (name, (bleu, _), scores) in enumerate(zip(named, found, resampled)):
-        p_value = p_of_copy.get(name, _p_value(bleu - found[0][0], scores - resampled[0])) if number else None
+        p = p_of_copy.get(name, p_value(bleu - found[0][0], scores - resampled[0])) if number else None
         mean, ci = estimate_ci(scores)
-        results.append(PairedResult(name, bleu, float(mean), float(ci), p_value, f"BLEU|{signature}"))
+        results.append(PairedResult(name, bleu, float(mean), float(ci), p, f"BLEU|{signature}"))
     return results
 
 
-class _Streaming(Metric):
-    """A metric of sacreBLEU that forgets the n-grams of a line's references when the line is scored.
-
-    sacreBLEU collects those of all lines first, which takes up to 30 KB a line.
-    """
-
-    def _cache_references(self, references: Sequence[Sequence[str]]) -> Any:
-        """Iterate over what there is to know of each line's references."""
-        self.num_refs = len(references)
-        return (
-            self._extract_reference_info([self._preprocess_segment(line) for line in lines])
-            for lines in zip(*references)
-        )
-
-
-class _Bleu(_Streaming, BLEU):
-    """BLEU with little memory."""
-
-
-class _ChrF(_Streaming, CHRF):
-    """chrF with little memory."""
-
-
 def _statistics(
-    metric: BLEU, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+    metric: StreamingBleu, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> tuple[float, NDArray[np.float32]]:
     """Return a system's BLEU and, per sentence (rows), the counts it is made of."""
     counts = metric._extract_corpus_statistics(hypotheses, references)
     return metric._aggregate_and_compute(counts).score, np.array(counts, dtype=np.float32)
 
 
-def _resample(metric: BLEU, systems: Sequence[NDArray[np.float32]], samples: int, seed: str) -> NDArray[np.float64]:
+def _resample(
+    metric: StreamingBleu, systems: Sequence[NDArray[np.float32]], samples: int, seed: str
+) -> NDArray[np.float64]:
     """Return BLEU of samples of the test set (systems x samples), one sample in memory at a time.
 
     sacreBLEU's own test draws all samples at once, which takes 48 KB a sentence; the draws and sums are the same.
@@ -206,18 +185,11 @@ def _resample(metric: BLEU, systems: Sequence[NDArray[np.float32]], samples: int
     return scores
 
 
-def _p_value(difference: float, sampled: NDArray[np.float64]) -> float:
-    """Return sacreBLEU's p-value, 0..1."""
-    distances = np.abs(sampled)
-    beyond = distances - distances.mean() > abs(difference)
-    return float((beyond.sum() + 1) / (len(sampled) + 1))
-
-
-def _metric(language_pair: str | None) -> _Bleu:
+def _metric(language_pair: str | None) -> StreamingBleu:
     """Return sacreBLEU's metric as its command sets it up for a language pair."""
     target = language_pair.partition("-")[2] if language_pair else ""
     try:
-        return _Bleu(trg_lang=target)
+        return StreamingBleu(trg_lang=target)
     except RuntimeError as error:  # it has no tokenizer for Japanese or Korean without its extras
         raise UserError(f"sacreBLEU needs its extra for this language: pip install 'sacrebleu[{target}]'") from error
 
@@ -247,7 +219,7 @@ def reference_streams(
     return streams
 
 
-def _legacy_signature(metric: BLEU, references: int, test_set: str | None, language_pair: str | None) -> str:
+def _legacy_signature(metric: StreamingBleu, references: int, test_set: str | None, language_pair: str | None) -> str:
     """Return BLEU+case.mixed+lang.L+numrefs.N+smooth.exp+test.T+tok.13a+version.V: sacreBLEU 1.x sorted its keys."""
     settings = metric.get_signature().info
     parts = {

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lmfusion.errors import UserError
 from lmfusion.scoring import rouge
+from lmfusion.scoring.significance import p_value
 
 SAMPLES = 1000
 SEED = 12345
@@ -94,18 +95,9 @@ def _compare(
     signature: str,
 ) -> PairedRouge:
     means = ours[samples].mean(axis=1)
-    p_value = None if name == "baseline" else _p_value(ours, baseline, means - baseline[samples].mean(axis=1))
+    p = None
+    if name != "baseline":
+        is_copy = np.array_equal(ours, baseline)
+        p = 1.0 if is_copy else p_value(ours.mean() - baseline.mean(), means - baseline[samples].mean(axis=1))
     low, high = np.sort(means)[[len(means) // 40, -1 - len(means) // 40]]
-    return PairedRouge(name, metric, float(ours.mean()), float(means.mean()), float(high - low) / 2, p_value, signature)
-
-
-def _p_value(ours: NDArray[np.float64], baseline: NDArray[np.float64], differences: NDArray[np.float64]) -> float:
-    """Return sacreBLEU's p-value, 0..1.
-
-    It is how often a sample's absolute difference is further from its mean than the test set's difference from 0.
-    """
-    if np.array_equal(ours, baseline):
-        return 1.0
-    found = abs(ours.mean() - baseline.mean())
-    beyond = np.abs(differences) - np.abs(differences).mean() > found
-    return float((beyond.sum() + 1) / (len(differences) + 1))
+    return PairedRouge(name, metric, float(ours.mean()), float(means.mean()), float(high - low) / 2, p, signature)
