@@ -9,11 +9,8 @@ README = ROOT / "README.md"
 
 # fairseq 0.12.2, upstream's last release, can neither be installed by pip 24.1 or later nor imported on Python 3.11 or
 # later. ve-fairseq is upstream's later main branch under the same import name and needs 3.11.
-FAIRSEQ = [
-    "fairseq>=0.12.2; python_version < '3.11'",
-    "ve-fairseq>=0.12.3; python_version >= '3.11'",
-]
 RUNTIME = [
+    "ve-fairseq>=0.12.3",
     "torch>=2.6",
     "numpy>=1.21.3",
     "omegaconf>=2.0.6",
@@ -39,10 +36,10 @@ setup(
     author="lmfusion contributors",
     license="MIT",
     license_files=["LICENSE"],
-    python_requires=">=3.9",
+    python_requires=">=3.11",
     packages=find_packages(include=["lmfusion", "lmfusion.*"]),
     package_data={"lmfusion": ["py.typed", "**/*.yaml", "**/*.json", "**/*.txt", "**/*.html", "**/*.css", "**/*.js"]},
-    install_requires=FAIRSEQ + RUNTIME,
+    install_requires=RUNTIME,
     extras_require={"dev": DEV},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},
     classifiers=[
