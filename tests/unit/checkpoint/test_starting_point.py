@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lmfusion.checkpoint.starting_point import starts_from
+from lmfusion.errors import UserError
 
 
 @pytest.mark.parametrize(
@@ -19,9 +20,7 @@ from lmfusion.checkpoint.starting_point import starts_from
         ({"save_dir": "new"}, None),
         ({"save_dir": "new", "finetune_from_model": "other.pt"}, "other.pt"),
         ({"save_dir": "new", "continue_once": "other.pt"}, "other.pt"),
-        ({"save_dir": "new", "finetune_from_model": "absent.pt"}, None),
         ({"restore_file": "other.pt"}, "other.pt"),  # of the working directory
-        ({"restore_file": "checkpoint_best.pt"}, None),  # which is only in --save-dir
     ],
 )
 def test_where_a_run_starts_is_what_fairseq_reads(
@@ -34,3 +33,21 @@ def test_where_a_run_starts_is_what_fairseq_reads(
     defaults = {"restore_file": "checkpoint_last.pt", "save_dir": "run", "finetune_from_model": None}
     path = starts_from(SimpleNamespace(**{**defaults, "continue_once": None, **options}))
     assert (None if path is None else str(path)) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"save_dir": "new", "finetune_from_model": "absent.pt"}, "--finetune-from-model absent.pt"),
+        ({"save_dir": "new", "continue_once": "absent.pt"}, "--continue-once absent.pt"),
+        ({"restore_file": "absent.pt"}, "--restore-file absent.pt"),  # checkpoint_best.pt of --save-dir is not meant
+        ({"restore_file": "."}, r"--restore-file \. is a folder"),
+    ],
+)
+def test_a_checkpoint_that_was_asked_for_and_is_not_there_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, named: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    defaults = {"restore_file": "checkpoint_last.pt", "save_dir": "run", "finetune_from_model": None}
+    with pytest.raises(UserError, match=named):
+        starts_from(SimpleNamespace(**{**defaults, "continue_once": None, **options}))

@@ -8,6 +8,7 @@ from typing import Any, Callable
 
 import pytest
 import torch
+from fairseq.dataclass.configs import CheckpointConfig
 from omegaconf import OmegaConf
 
 from lmfusion.errors import UserError
@@ -24,9 +25,18 @@ class Trainer:
     def __init__(self, max_update: int = 100, patience: int = 5) -> None:
         self.updates = 0
         self._optim_history: list[dict[str, Any]] = []
-        limits = {"optimization": {"max_update": max_update, "max_epoch": 0}, "checkpoint": {"patience": patience}}
-        self.cfg = OmegaConf.create(limits)
+        self.cfg = OmegaConf.create(
+            {
+                "optimization": {"max_update": max_update, "max_epoch": 0},
+                "checkpoint": {**vars(CheckpointConfig()), "patience": patience, "save_dir": "absent"},
+                "distributed_training": {"distributed_no_spawn": True, "distributed_rank": 0},
+            }
+        )
+        self.checkpoint_suffix = ""
         OmegaConf.set_struct(self.cfg, True)
+
+    def get_model(self) -> Any:
+        return torch.nn.Identity()
 
     def get_num_updates(self) -> int:
         return self.updates
