@@ -77,7 +77,7 @@ def test_no_module_of_fairseq_evaluates_a_checkpoints_values_as_code() -> None:
 
 def test_a_pytorch_whose_safe_reading_has_a_hole_is_not_installed() -> None:
     """CVE-2025-32434: before 2.6, ``weights_only=True`` could be made to run code."""
-    setup = Path(__file__).parents[2].joinpath("setup.py").read_text(encoding="utf-8")
+    setup = Path(__file__).parents[3].joinpath("setup.py").read_text(encoding="utf-8")
     found = re.search(r'"torch>=(\d+)\.(\d+)', setup)
     assert found is not None
     assert (int(found[1]), int(found[2])) >= (2, 6)
