@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from lmfusion.fusion.reading import StateList
 from lmfusion.fusion.scalar_mix import ScalarMix
-from lmfusion.kernels.dropout import dropout
 from lmfusion.lm.interface import IncrementalState, PretrainedLM
+from lmfusion.operations import dropout
 
 
 class ElmoRepresentation(nn.Module):

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from lmfusion.fusion.elmo import make_projection
 from lmfusion.fusion.learning_rates import LearningRate, set_learning_rate
-from lmfusion.kernels.dropout import dropout
 from lmfusion.lm.interface import IncrementalState, PretrainedLM
+from lmfusion.operations import dropout
 
 
 class FinetunedRepresentation(nn.Module):

@@ -28,11 +28,9 @@ from lmfusion.fusion.config import NONE, SIDES, FusionConfig, has_positions
 from lmfusion.fusion.learning_rates import check_optimizer_settings, check_unused_parameters
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding
-from lmfusion.kernels.dropout import use_fast_dropout
-from lmfusion.kernels.fairseq_attention import use_fast_attention
-from lmfusion.kernels.matrix_product import use_fast_products
 from lmfusion.lm.interface import Head
 from lmfusion.lm.precision import autocast_recomputations, training_autocast
+from lmfusion.operations import speed_up
 from lmfusion.state_cache.plan import announce
 
 
@@ -76,11 +74,7 @@ class TransformerLMFusion(TransformerModelBase):
             setattr(nested, name, getattr(cfg, name))
         model = super().build_model(nested, task)
         assert isinstance(model, TransformerLMFusion)
-        use_fast_dropout(model)
-        if not nested.quant_noise.scalar:  # quantizes layers by their type
-            use_fast_products(model)
-        if not nested.quant_noise.pq:
-            use_fast_attention(model)
+        speed_up(model, products=not nested.quant_noise.scalar, attention=not nested.quant_noise.pq)
         autocast_recomputations(model, nested.cpu_bf16)
         model.needs_weights = described
         if not described:
