@@ -36,7 +36,7 @@ class FastAttention(MultiheadAttention):
         """Attend as fairseq does: T x B x C, and the attention weights where they are asked for."""
         is_step = self.training and incremental_state is None
         is_plain = is_step and not (need_weights or need_head_weights or before_softmax)
-        if key is None or value is None or not is_plain or not self._is_usual(query):
+        if not is_plain or key is None or value is None or not self._is_usual(query):
             more = (incremental_state, need_weights, static_kv, attn_mask, before_softmax, need_head_weights)
             result: tuple[Tensor, Tensor | None] = super().forward(query, key, value, key_padding_mask, *more)
             return result

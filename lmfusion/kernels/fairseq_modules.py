@@ -32,7 +32,7 @@ def speed_up(model: nn.Module, *, products: bool = True, attention: bool = True)
 
 
 class FastDecoder(TransformerDecoderBase):
-    """fairseq's decoder; in generation it finds the modules to reorder in a tenth of the time."""
+    """fairseq's decoder, finding the modules to reorder in an eighth of the time."""
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
         """Let all that is kept of decoded positions follow the beam: row b becomes former row ``new_order[b]``.
@@ -40,6 +40,13 @@ class FastDecoder(TransformerDecoderBase):
         fairseq asks every module at every step whether it has the method, and a module looks through its parameters,
         buffers and children before it says no: 4 % of the time of a small model. Asking its class is quick.
         """
-        for module in self.modules():
+        seen: set[nn.Module] = set()
+        waiting: list[Any] = [self]
+        while waiting:  # as self.modules(), which makes an iterator and a name for every module
+            module = waiting.pop()
+            if module in seen:
+                continue
+            seen.add(module)
             if hasattr(type(module), "reorder_incremental_state"):
                 module.reorder_incremental_state(incremental_state, new_order)
+            waiting.extend(child for child in module._modules.values() if child is not None)

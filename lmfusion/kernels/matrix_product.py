@@ -89,10 +89,8 @@ def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return :func:`torch.nn.functional.linear`: ... x K, N x K and N -> ... x N."""
-    # What can be asked for nothing is asked first: a step of decoding makes a hundred small products.
-    if torch.compiler.is_compiling() or x.numel() < MIN_ROWS * weight.size(1):
-        return F.linear(x, weight, bias)
-    if torch.is_autocast_enabled("cpu") or not _by_onednn(x, weight, MIN_ROWS):
+    rows = x.numel() // max(1, weight.size(1))
+    if not _by_onednn(x, weight, rows) or torch.is_autocast_enabled("cpu"):
         return F.linear(x, weight, bias)
     if not torch.is_grad_enabled():  # decoding, frozen models: without what autograd would cost
         return F.linear(x, weight, bias) if _is_decoding_step(x) else _onednn(x, weight, bias)
@@ -106,6 +104,9 @@ class Linear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:
         """Map ... x K -> ... x N."""
+        # A step of decoding makes a hundred small products, and another call each would be felt.
+        if input.numel() < MIN_ROWS * self.in_features:
+            return F.linear(input, self.weight, self.bias)
         return linear(input, self.weight, self.bias)
 
 
