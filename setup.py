@@ -14,16 +14,19 @@ FAIRSEQ = [
     "ve-fairseq>=0.12.3; python_version >= '3.11'",
 ]
 RUNTIME = [
-    "torch>=2.4",
+    "torch>=2.6",
     "numpy>=1.21.3",
     "omegaconf>=2.0.6",
     "sacrebleu>=2.3",
     "sacremoses>=0.1",
+    "rouge-score>=0.1.2",
+    "nltk>=3.8",
     "sentencepiece>=0.1.99",
     "lxml>=4.9",
     "rich>=12",
     "jinja2>=3",
     "matplotlib>=3.6",
+    "pandas>=2",
 ]
 DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
 

@@ -15,12 +15,15 @@ from fairseq.models import FairseqLanguageModel
 from fairseq.models.transformer import TransformerModel
 from fairseq.models.transformer_lm import TransformerLanguageModel, TransformerLanguageModelConfig
 
+import lmfusion
 from lmfusion.fusion.config import NONE, FusionConfig
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.lm.causal import UniTransformerLanguageModel
 from lmfusion.lm.cloze import BiTransformerLanguageModel
 from lmfusion.lm.loading import describe
 from lmfusion.lm.transformer.config import CausalLMConfig, ClozeLMConfig
+
+lmfusion.install()  # registers models and criterions
 
 SOURCE, TARGET = "src", "tgt"
 

@@ -83,7 +83,7 @@ class PlainLM(nn.Module):
 
     def forward(self, src_tokens: Tensor, src_lengths: Tensor | None = None) -> tuple[Tensor, dict[str, Any]]:
         """B x T right-padded -> logits, B x T x V, and nothing."""
-        return (causal_logits if self.lm.is_causal else cloze_logits)(self.lm, src_tokens), {}
+        return (cloze_logits if self.lm.sees_future else causal_logits)(self.lm, src_tokens), {}
 
 
 def causal_logits(lm: Any, tokens: Tensor) -> Tensor:

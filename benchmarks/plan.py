@@ -37,6 +37,7 @@ CPU = (
     _run("decoding_cache", "decoding_cache", "--hypotheses 5", 3),
     _run("growth", "growth", "--channels 128 --vocabulary 4625 --tokens 512", 4.5),
     _run("rouge_speed", "rouge_speed", "", 0.2),
+    _run("score_memory", "score_memory", "--lines 100000", 2),
     _run("text_preparation", "text_preparation", "--sentences 200000", 1),
 )
 
@@ -65,5 +66,6 @@ REHEARSAL = (
     _run("decoding_cache", "decoding_cache", f"{_TINY} --lengths 8 16 --hypotheses 2", 0.1),
     _run("growth", "growth", f"{_TINY} --along length --values 8 16 --tokens 64", 0.1),
     _run("rouge_speed", "rouge_speed", "--summaries 50", 0.1),
+    _run("score_memory", "score_memory", "--lines 500", 0.1),
     _run("text_preparation", "text_preparation", "--sentences 500 --compared 50 --rounds 1", 0.1),
 )

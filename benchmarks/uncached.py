@@ -7,7 +7,7 @@ from typing import Any, Callable
 from torch import Tensor
 
 from lmfusion.fusion.model import TransformerLMFusion
-from lmfusion.lm.interface import IncrementalState
+from lmfusion.lm.interface import IncrementalState, LMStates
 
 
 class Uncached:
@@ -20,13 +20,14 @@ class Uncached:
     def __init__(self, model: TransformerLMFusion) -> None:
         self.active = True
         lm = model.decoder.embed_tokens.lm
-        lm.layer_states = self._forgetful(lm.layer_states, lambda states: [state[:, -1:] for state in states])
-        lm.top_state = self._forgetful(lm.top_state, lambda state: state[:, -1:])
+        lm.states = self._forgetful(lm.states)
 
-    def _forgetful(self, read: Callable[..., Any], last: Callable[[Any], Any]) -> Callable[..., Any]:
-        def states(tokens: Tensor, incremental_state: IncrementalState | None = None) -> Any:
+    def _forgetful(self, read: Callable[..., LMStates]) -> Callable[..., LMStates]:
+        def states(tokens: Tensor, incremental_state: IncrementalState | None = None, **wanted: Any) -> LMStates:
             if incremental_state is None or not self.active:
-                return read(tokens, incremental_state)
-            return last(read(tokens))
+                return read(tokens, incremental_state, **wanted)
+            found = read(tokens, **wanted)
+            top = None if found.top is None else found.top[:, -1:]
+            return LMStates([layer[:, -1:] for layer in found.layers], found.names, top)
 
         return states

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq import checkpoint_utils, hub_utils
 from fairseq.utils import split_paths
+from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from lmfusion.checkpoint.reading import model_config, read_checkpoint
 from lmfusion.errors import UserError
-from lmfusion.fairseq_patches.resuming import said_of
+from lmfusion.lm.transformer.base import check_beam
 
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
+_ODD_CONTENT = (
+    *(TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError, RuntimeError, OSError),
+    ImportError,
+    OmegaConfBaseException,
+)
+"""What fairseq trips over in a configuration with values of the wrong types."""
 
 
 class Translator(hub_utils.GeneratorHubInterface):
@@ -38,6 +47,23 @@ class Translator(hub_utils.GeneratorHubInterface):
             f"({sentence[:60]}…)."
         )
 
+    def generate(self, tokenized_sentences: Any, beam: int = 5, *args: Any, **kwargs: Any) -> Any:
+        """Return the hypotheses of each sentence, the best first; of no sentence none.
+
+        Args:
+            tokenized_sentences: token ids of each sentence (T), or of one.
+            beam: number of hypotheses.
+            *args: further arguments of fairseq's method.
+            **kwargs: settings of the search (``lenpen=0.6``).
+
+        Raises:
+            UserError: the beam has no hypothesis.
+        """
+        check_beam(beam)
+        if not len(tokenized_sentences):
+            return []
+        return super().generate(tokenized_sentences, beam, *args, **kwargs)
+
 
 def load_model(path: str | Path, **overrides: Any) -> Translator:
     """Load a sequence-to-sequence model: ``load_model(path).translate(["A sentence."], beam=5)``.
@@ -59,8 +85,20 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
     config = model_config(checkpoint, state)
     if "encoder_layers" not in config:
         raise UserError(f"{checkpoint} is no sequence-to-sequence model: load a language model with lmfusion.load_lm.")
-    with said_of(str(checkpoint), "makes no model"):
+    with _as_user_error(checkpoint):
         return _build(checkpoint, state["cfg"]["task"], overrides)
+
+
+@contextmanager
+def _as_user_error(checkpoint: Path) -> Iterator[None]:
+    """Turn what fairseq trips over in a checkpoint's configuration or weights into an error about that checkpoint."""
+    try:
+        yield
+    except UserError:
+        raise
+    except _ODD_CONTENT as error:
+        text = " ".join(str(error).split())[:500].rstrip(".")
+        raise UserError(f"{checkpoint} makes no model: {type(error).__name__}: {text}.") from error
 
 
 def _build(checkpoint: Path, task: dict[str, Any], overrides: dict[str, Any]) -> Translator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,14 +13,14 @@ import torch
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from torch import Tensor
 
-from lmfusion.checkpoint.reading import read_checkpoint
-from lmfusion.fusion.reading import Reading
+from lmfusion.checkpoint.reading import DAMAGE, first_line, read_checkpoint
+from lmfusion.convert.variant import StateList
+from lmfusion.errors import UserError
+from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
+from lmfusion.lm.interface import PretrainedLM
+from lmfusion.lm.loading import FAMILIES
+from lmfusion.lm.old_checkpoints import FAMILY_NAMES, RELEASED, modern_side
 
-_SIDES = {"src": ("source", "encoder."), "tgt": ("target", "decoder.")}
-_REPRESENTATION = "embed_tokens.representation."
-_LM_KINDS = {"bi_transformer_lm": "cloze language model", "uni_transformer_lm": "causal language model"}
-# A layer's number in the name of a tensor: of both towers, of the only one.
-_LAYER = re.compile(r"(?:forward_|backward_)?layers\.(\d+)\.")
 # fairseq's markers of a module's version, and the device marker of its sinusoidal positions: no weights.
 _NO_PARAMETERS = (".version", "._float_tensor")
 
@@ -33,7 +32,7 @@ class LanguageModel:
     side: str
     kind: str
     fusion: str
-    """"elmo" (frozen, its layers mixed) or "finetune" (trained, its top layer)."""
+    """The integration: "elmo" (frozen, its layers mixed), "finetune" (trained, its top layer) or another."""
     tensors: int
     parameters: int
     trained: int
@@ -79,15 +78,27 @@ class Inspection:
 
 
 def inspect_checkpoint(path: str | Path) -> Inspection:
-    """Describes a checkpoint of any fairseq model without building the model.
+    """Describe a checkpoint of any fairseq model without building the model.
 
     Raises:
-        UserError: the file is missing, damaged, unsafe or not a checkpoint.
+        UserError: the file is missing, damaged, unsafe or not a checkpoint, or its configuration cannot be read.
     """
     state = read_checkpoint(path)
+    try:
+        return _described(path, state)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    except (*DAMAGE, ArithmeticError) as error:
+        raise UserError(
+            f"{path} is damaged or not what it says: its configuration cannot be read ({first_line(error)}). Copy or "
+            f"train it again."
+        ) from error
+
+
+def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
     config = _model_config(state)
     weights: dict[str, Tensor] = state["model"]
-    lms = [lm for side in _SIDES if (lm := _language_model(side, config, weights)) is not None]
+    lms = [lm for side in SIDE_NAMES if (lm := _language_model(side, config, weights)) is not None]
     # Two language models share nothing, even where they are equal.
     total = count_parameters(_outside(weights)) + sum(lm.parameters for lm in lms)
     frozen = sum(lm.parameters - lm.trained for lm in lms)
@@ -100,7 +111,7 @@ def inspect_checkpoint(path: str | Path) -> Inspection:
         trainable=total - frozen,
         frozen=frozen,
         language_models=lms,
-        mixes=[mix for side in _SIDES if (mix := _mix(side, config, weights)) is not None],
+        mixes=[mix for side in SIDE_NAMES if (mix := _mix(side, config, weights)) is not None],
     )
 
 
@@ -126,14 +137,19 @@ def _parameters(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def state_names(description: Mapping[str, Any], count: int) -> list[str]:
-    """Names of a language model's layer states in the order in which they are mixed.
+def state_names(stored: Mapping[str, Any], count: int) -> list[str]:
+    """Return the names of a language model's layer states in the order in which they are mixed.
 
     Args:
-        description: of the language model, as in a checkpoint's config.
+        stored: what a checkpoint's config says of a side's language model, in the terms of today.
         count: of states.
     """
-    joined = description.get("family") == "bi_transformer_lm" and "self" in description.get("targets", ["self"])
+    if stored.get("states"):
+        return list(stored["states"])
+    lm = stored.get("lm") or {}  # of a checkpoint from before the names were kept
+    if lm.get("family") == RELEASED and lm["reading"].get("states"):
+        return StateList(**lm["reading"]["states"]).names(lm["decoder_layers"])
+    joined = lm.get("family") in ("cloze", RELEASED) and "self" in lm.get("targets", ["self"])
     last = ["context", "joined"] if joined else []
     return ["embedding", *(f"layer {number}" for number in range(1, count - len(last))), *last]
 
@@ -146,8 +162,8 @@ def _model_config(state: Mapping[str, Any]) -> dict[str, Any]:
 def _kind(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
     name = str(config.get("_name") or config.get("arch"))
     family = ARCH_MODEL_NAME_REGISTRY.get(name, name)
-    if family in _LM_KINDS:
-        return _LM_KINDS[family]
+    if family in FAMILY_NAMES:
+        return FAMILIES[FAMILY_NAMES[family]].title
     if any(key.startswith("encoder.") for key in weights) and any(key.startswith("decoder.") for key in weights):
         return "sequence-to-sequence model"
     return "another fairseq model"
@@ -159,35 +175,50 @@ def _updates(state: Mapping[str, Any]) -> int | None:
 
 
 def _stored(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    stored = config.get(f"{side}_lm_config") or {}
-    return json.loads(stored) if isinstance(stored, str) else dict(stored)
+    """Return what the config says of a side's language model.
+
+    Raises:
+        UserError: if that is damaged.
+    """
+    name = f"{side}_lm_config"
+    stored = config.get(name) or {}
+    try:
+        values = json.loads(stored) if isinstance(stored, str) else stored
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise UserError(f"its {name} is damaged ({first_line(error)}). Copy or train it again.") from error
+    if not isinstance(values, dict) or not isinstance(values.get("lm", {}), dict):
+        raise UserError(f"its {name} is damaged (it describes no language model). Copy or train it again.")
+    return modern_side(values)
 
 
-def _lm_prefix(side: str) -> str:
-    return f"{_SIDES[side][1]}{_REPRESENTATION}lm."
+def _lm_prefix(side: str, weights: Mapping[str, Tensor]) -> str:
+    """Return what the names of a side's language model's weights begin with."""
+    prefixes = [f"{STACKS[side]}.{holder}.representation.lm." for holder in ("embed_tokens", "reader")]
+    return next((prefix for prefix in prefixes if any(name.startswith(prefix) for name in weights)), prefixes[0])
 
 
 def _outside(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What is in no language model."""
-    prefixes = tuple(map(_lm_prefix, _SIDES))
+    """Return what is in no language model."""
+    prefixes = tuple(_lm_prefix(side, weights) for side in SIDE_NAMES)
     return {name: tensor for name, tensor in weights.items() if not name.startswith(prefixes)}
 
 
 def _language_model(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> LanguageModel | None:
-    name, _ = _SIDES[side]
-    prefix = _lm_prefix(side)
+    prefix = _lm_prefix(side, weights)
     inside = {key: tensor for key, tensor in weights.items() if key.startswith(prefix)}
     if not inside:
         return None
-    stored = _stored(side, config)
-    fusion = str(config.get(f"{side}_fusion"))
+    stored, fusion = _stored(side, config), str(config.get(f"{side}_fusion"))
+    family = FAMILIES.get(stored["lm"].get("family", ""))
     parameters, layers = count_parameters(inside), int(config.get(f"{side}_lm_freeze_layers") or 0)
-    kept = {key: tensor for key, tensor in inside.items() if _stays(key[len(prefix) :], layers)}
-    trained = parameters - count_parameters(kept) if fusion == "finetune" else 0
+    place = PretrainedLM.layer_of if family is None else family.layer_of
+    places = {key: place(key[len(prefix) :]) for key in inside} if layers else {}
+    kept = {key: inside[key] for key, number in places.items() if number is not None and number <= layers}
+    trained = 0 if stored.get("frozen", fusion == ELMO) else parameters - count_parameters(kept)
     scale = config.get(f"{side}_lm_lr_scale")
     return LanguageModel(
-        side=name,
-        kind=_LM_KINDS.get(stored.get("lm", {}).get("family"), "language model"),
+        side=SIDE_NAMES[side],
+        kind=stored.get("title") or ("language model" if family is None else family.title),
         fusion=fusion,
         tensors=len(_parameters(inside)),
         parameters=parameters,
@@ -201,20 +232,10 @@ def _language_model(side: str, config: Mapping[str, Any], weights: Mapping[str, 
     )
 
 
-def _stays(name: str, frozen_layers: int) -> bool:
-    """Whether a language model's tensor is among the embeddings and lower layers of ``PretrainedLM.freeze_layers``."""
-    layer = _LAYER.match(name)
-    return frozen_layers > 0 and (name.startswith("embed.") or (layer is not None and int(layer[1]) < frozen_layers))
-
-
 def _mix(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mix | None:
-    name, part = _SIDES[side]
-    prefix = f"{part}{_REPRESENTATION}mix."
+    prefix = f"{STACKS[side]}.embed_tokens.representation.mix."
     if f"{prefix}weights" not in weights:
         return None
     shares = torch.softmax(weights[f"{prefix}weights"].float(), dim=0).tolist()
-    stored = _stored(side, config)
-    states = Reading.from_description(stored).states
-    lm = stored.get("lm", {})
-    names = state_names(lm, len(shares)) if states is None else states.names(lm["decoder_layers"])
-    return Mix(name, weights[f"{prefix}gamma"].float().item(), dict(zip(names, shares)))
+    names = state_names(_stored(side, config), len(shares))
+    return Mix(SIDE_NAMES[side], weights[f"{prefix}gamma"].float().item(), dict(zip(names, shares)))

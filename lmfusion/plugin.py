@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import logging
 
-_installed = False
+_registered = False
 
 
 def install() -> None:
     """Patch fairseq and register all models, criterions and tokenizers; a second call changes nothing."""
-    global _installed
-    if _installed:
-        return
-    _installed = True  # first: what is imported below may call this again
-    # Every fairseq command would say that a package for speech is missing, which says nothing to our users.
-    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)
+    global _registered
+    _import_fairseq()
     from lmfusion import fairseq_patches
 
     fairseq_patches.install()
+    if _registered:
+        return
+    _registered = True  # first: what is imported below may call this again
+    import lmfusion.convert.variant
     import lmfusion.fusion.architectures
-    import lmfusion.lm.causal
-    import lmfusion.lm.cloze
     import lmfusion.text.tokenizer
     import lmfusion.training.criterions  # noqa: F401
+
+
+def uninstall() -> None:
+    """Give fairseq back what the patches replaced; what was registered stays, and :func:`install` patches again."""
+    from lmfusion import fairseq_patches
+
+    fairseq_patches.uninstall()
+
+
+def _import_fairseq() -> None:
+    """Import fairseq without its line that a package for speech is missing, which says nothing to our users."""
+    logger = logging.getLogger("fairseq.tasks.text_to_speech")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        import fairseq  # noqa: F401
+    finally:
+        logger.setLevel(level)

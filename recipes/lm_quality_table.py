@@ -42,7 +42,7 @@ class Point:
 
     def hypotheses(self) -> list[str]:
         """The test set's translations."""
-        return text_files.read_lines(self.run.path / self.run.scores["test"]["hypotheses"])
+        return text_files.read_lines(self.run.hypotheses("test"))
 
 
 def read(out: Path, updates: Sequence[int]) -> list[Point]:

@@ -104,7 +104,7 @@ def make_causal(dictionary: Dictionary) -> Callable[..., CausalLM]:
 
 def fairseq_state(lm: ClozeLM | CausalLM) -> dict[str, Any]:
     """What fairseq's trainer saves of a pretrained LM, as far as loading is concerned."""
-    name = "uni_transformer_lm" if lm.is_causal else "bi_transformer_lm"
+    name = lm.architecture
     task = {f"{target}_target": True for target in lm.config.get("targets", [])}
     weights: dict[str, Tensor] = {f"decoder.{key}": value for key, value in lm.state_dict().items()}
     model = {"_name": name, **{key: value for key, value in lm.config.items() if key != "targets"}}

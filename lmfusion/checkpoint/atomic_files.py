@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from lmfusion.checkpoint.locks import try_lock
 from lmfusion.errors import UserError
 
+logger = logging.getLogger(__name__)
+
 UNFINISHED = ".unfinished"
-"""Ending of a file that is being written. One that lies about was left by a process that was killed."""
+"""Ending of a file that is being written; before it stands the number of the process that writes it."""
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says when there is none left: on the disk, of one's share, for one file."""
@@ -63,15 +67,17 @@ def replacing(path: str | Path) -> Iterator[Any]:
         CannotWriteError: if there is no folder for it, no right to write, or no space left.
     """
     path = Path(path)
-    unfinished = path.with_name(path.name + UNFINISHED)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}{UNFINISHED}")
     stream: _Stream | None = None
     try:
         with unfinished.open("wb") as file:
+            with suppress(OSError):  # without locks remove_unfinished() leaves such files alone
+                try_lock(file.fileno())
             stream = _Stream(file)
             yield stream
             file.flush()
             os.fsync(file.fileno())
-        os.replace(unfinished, path)
+            os.replace(unfinished, path)  # while it is locked
         _flush_folder(path.parent)
     except BaseException as error:
         unfinished.unlink(missing_ok=True)
@@ -79,6 +85,23 @@ def replacing(path: str | Path) -> Iterator[Any]:
         if isinstance(cause, OSError):
             raise CannotWriteError(path, cause) from error
         raise
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove unfinished checkpoints of processes that were killed; those of living processes stay.
+
+    Args:
+        folder: in which checkpoints are written.
+    """
+    for file in sorted(folder.glob(f"*.pt*{UNFINISHED}")):
+        try:
+            with file.open("r+b") as stream:
+                if try_lock(stream.fileno()):
+                    file.unlink(missing_ok=True)
+        except FileNotFoundError:
+            continue  # finished in the meantime
+        except OSError as error:
+            logger.warning(f"{file} was left as it is ({error.strerror}): remove it if no process is writing it.")
 
 
 def _flush_folder(folder: Path) -> None:

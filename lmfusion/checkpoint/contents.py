@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from lmfusion.errors import UserError
 
 # Sizes in a model's configuration from which memory is taken before any weight is looked at.
 _LAYERS = re.compile(r".*_layers$")
-_SIZES = re.compile(r".*(_dim|_heads|_positions|tokens_per_sample)$")
-_LARGEST = 10_000_000
+_WIDTHS = re.compile(r".*(_dim|_heads)$")
+_LENGTHS = re.compile(r".*(_positions|tokens_per_sample)$")
+_LONGEST = 10_000_000
 
 
 def check_contents(path: Path, state: Any) -> None:
@@ -32,6 +35,7 @@ def check_contents(path: Path, state: Any) -> None:
     odd = sorted(str(name) for name, value in state["model"].items() if not _is_weight(name, value))
     if odd:
         raise UserError(f"{path}: these are among its weights and are none: {', '.join(odd[:20])}.")
+    _check_storages(path, state)
     if isinstance(state.get("args"), Tensor):
         raise UserError(f"{path} is damaged or not a fairseq checkpoint: its args are a tensor.")
     for name, kinds in (("cfg", (dict,)), ("extra_state", (dict,)), ("optimizer_history", (list,))):
@@ -42,6 +46,32 @@ def check_contents(path: Path, state: Any) -> None:
         _check_kind(path, "num_updates", entry.get("num_updates"), (int,))
     for name, section in (state.get("cfg") or {}).items():
         _check_kind(path, f"cfg.{name}", section, (dict, Namespace) if name in ("model", "task") else (object,))
+
+
+def _check_storages(path: Path, state: dict[str, Any]) -> None:
+    """Refuse tensors that say they are larger than what is stored of them: a copy would take any amount of memory."""
+    for name, tensor in _tensors(state):
+        if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
+            raise UserError(f"{path}: {name} is no plain tensor, as those of fairseq's checkpoints are.")
+        stored = tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size()
+        if tensor.numel() * tensor.element_size() > stored:
+            raise UserError(
+                f"{path} is damaged or not what it says: {name} of shape {tuple(tensor.shape)} would take "
+                f"{tensor.numel() * tensor.element_size():,} bytes, and {stored:,} are stored. Copy or train it again."
+            )
+
+
+def _tensors(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors in nested dictionaries and lists, each once, with their places."""
+    todo, seen = [(name, value)], set()
+    while todo:
+        name, value = todo.pop()
+        if isinstance(value, Tensor):
+            yield name, value
+        elif isinstance(value, (dict, list, tuple)) and id(value) not in seen:
+            seen.add(id(value))
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            todo += [(f"{name}.{key}" if name else str(key), inner) for key, inner in items]
 
 
 def _is_weight(name: Any, value: Any) -> bool:
@@ -61,18 +91,22 @@ def check_sizes(path: Path, state: dict[str, Any]) -> None:
 
     Args:
         path: for messages.
-        state: the checkpoint, complete. Every layer of a model has some weights of its own.
+        state: the checkpoint, complete. Every layer of a model has some weights of its own, and some weight is as
+            wide as it says.
 
     Raises:
         UserError: naming the size.
     """
     model = (state.get("cfg") or {}).get("model") or {}
     model, tensors = vars(model) if isinstance(model, Namespace) else model, len(state["model"])
+    numbers = sum(weight.numel() for weight in state["model"].values())
     for name, value in model.items():
         if not isinstance(name, str) or not isinstance(value, int):
             continue
-        is_layers = _LAYERS.match(name) is not None
-        if (is_layers and value > tensors) or (_SIZES.match(name) and not -1 <= value <= _LARGEST):
+        limits = ((_LAYERS, tensors), (_WIDTHS, max(numbers, 1)), (_LENGTHS, _LONGEST))
+        limit = next((limit for pattern, limit in limits if pattern.match(name)), value)
+        if value > limit or (value < -1 and not _LAYERS.match(name)):
             raise UserError(
-                f"{path} is damaged or not what it says: {name} is {value:,}, and it has {tensors:,} tensors."
+                f"{path} is damaged or not what it says: {name} is {value:,}, and it has {tensors:,} tensors with "
+                f"{numbers:,} numbers."
             )

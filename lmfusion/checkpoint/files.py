@@ -1,4 +1,4 @@
-"""What can be said of a checkpoint file without unpickling it: whether it is whole, and of which update it is.
+"""Whether a checkpoint file is whole, which can be said without unpickling it.
 
 torch writes a check sum of every tensor into its files and does not look at it when reading: a bit that was flipped on
 a disk would be a silently wrong weight.
@@ -7,16 +7,13 @@ a disk would be a silently wrong weight.
 from __future__ import annotations
 
 import os
-import pickletools
 import zipfile
 from functools import lru_cache
 from pathlib import Path
 
 _ZIP_START = b"PK\x03\x04"
 _PICKLE_START = b"\x80\x02"
-_KEY, _INTEGERS = "num_updates", ("BININT", "BININT1", "BININT2")
-_HEAD = 1 << 26
-"""The pickle stands at a file's beginning; this is more than that of any model."""
+_ANY_PICKLE_START = b"\x80"
 
 
 def damage(path: Path) -> str | None:
@@ -35,6 +32,32 @@ def is_zip(path: Path) -> bool:
     """Whether a file begins as torch's format of today does."""
     with path.open("rb") as stream:
         return stream.read(len(_ZIP_START)) == _ZIP_START
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Return whether a file begins as one that torch wrote, in its format of today or the old one."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        return stream.read(len(_ZIP_START)).startswith((_ZIP_START, _PICKLE_START))
+
+
+def other_kind(path: Path) -> str | None:
+    """Return what a file is that cannot be a checkpoint by its first bytes ("it is a text file …"); None if it can be.
+
+    Raises:
+        OSError: if it cannot be read.
+    """
+    with path.open("rb") as stream:
+        head = stream.read(200)
+    if not head:
+        return "it is empty (0 bytes)"
+    if head.startswith((_ZIP_START, _ANY_PICKLE_START)):
+        return None
+    line = head.decode("utf-8", errors="ignore").split("\n")[0].strip()  # the last character may be cut
+    if b"\0" not in head and len(line.encode()) > 0.9 * len(head.split(b"\n")[0].strip()):
+        return f"it is a text file that begins with {line[:60]!r}"
+    return f"it begins with the bytes {head[:8].hex(' ')}, as no file of torch.save does"
 
 
 @lru_cache(maxsize=64)
@@ -58,24 +81,3 @@ def _first_damaged(archive: zipfile.ZipFile, size: int) -> str | None:
         return "its entries overlap"
     name = archive.testzip()
     return f"the check sum of {name} does not match" if name else None
-
-
-def updates_in(path: Path) -> int | None:
-    """The number of updates a checkpoint says it was written after, also one that is cut or damaged; None if unknown.
-
-    Its pickle is read as a list of words; nothing of it is run.
-    """
-    with path.open("rb") as stream:
-        head = stream.read(_HEAD)
-    found, place, is_next = None, None, False  # place: in the pickle's memory, of a key that is used again
-    try:
-        for code, value, _ in pickletools.genops(head[max(head.find(_PICKLE_START), 0) :]):
-            if code.name in ("BINPUT", "LONG_BINPUT"):
-                place = value if is_next else place
-                continue
-            if is_next and code.name in _INTEGERS:
-                found = value  # the last counts: the optimizer's history has an entry of every time a run went on
-            is_next = value == _KEY or (code.name in ("BINGET", "LONG_BINGET") and value == place)
-    except (ValueError, UnicodeDecodeError):
-        return found  # as far as it can be read
-    return found

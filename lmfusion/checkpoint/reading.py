@@ -12,11 +12,12 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 
 from lmfusion.checkpoint import frozen_file
 from lmfusion.checkpoint.contents import check_contents
-from lmfusion.checkpoint.files import damage, is_zip
+from lmfusion.checkpoint.files import damage, is_zip, other_kind
 from lmfusion.errors import UserError
 
 # What torch's reader trips over in a file that was cut or is something else.
@@ -24,6 +25,23 @@ DAMAGE = (
     *(RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, AssertionError, TypeError),
     struct.error,
 )
+
+
+def safe_types(*more: Any) -> torch.serialization.safe_globals:
+    """Return a context in which torch reads what fairseq's checkpoints consist of besides tensors and plain values.
+
+    Args:
+        more: further types to accept. None of these may run code when it is unpickled.
+    """
+    try:
+        from numpy._core import multiarray
+    except ImportError:  # NumPy 1.x
+        from numpy.core import multiarray  # type: ignore[no-redef]
+    numbers = [type(np.dtype(name)) for name in ("int64", "int32", "float64", "float32", "bool")]
+    arrays = [multiarray._reconstruct, multiarray.scalar, np.ndarray, np.dtype, *numbers]  # meters of --eval-bleu
+    # Namespace: configuration of models that are registered without a dataclass
+    types, accepted = [Namespace, *arrays, *more], torch.serialization.get_safe_globals()
+    return torch.serialization.safe_globals([kind for kind in types if kind not in accepted])  # leaves it as it was
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -61,10 +79,13 @@ def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
         what = "is a folder, not a checkpoint file" if path.is_dir() else "does not exist"
         raise UserError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
     try:
+        if (kind := other_kind(path)) is not None:
+            raise UserError(f"{path} is not a checkpoint: {kind}. Give the path of one (…/checkpoint_best.pt).")
         if (found := damage(path)) is not None:
             raise UserError(_damaged(path, found))
         mmap = mmap and is_zip(path)  # the old format cannot be mapped
-        state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mmap)
+        with safe_types():
+            state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as error:
         raise UserError(_refusal(path, error)) from error
     except UserError:
@@ -83,7 +104,9 @@ def _damaged(path: Path, reason: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    return str(error).strip().split("\n")[0][:200]
+    """Return what an error says in one line, with its kind where that is a word at most."""
+    line = str(error).strip().split("\n")[0][:200]
+    return line if " " in line else f"{type(error).__name__} {line}".strip()
 
 
 def _refusal(path: Path, error: BaseException) -> str:
@@ -101,12 +124,21 @@ def _refusal(path: Path, error: BaseException) -> str:
     return f"{path} is not a checkpoint, or is damaged: nothing was loaded. Give the path of a whole checkpoint file."
 
 
-def model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
-    """The checkpoint's model config as a dictionary, whichever way fairseq stored it."""
+def stored_model_config(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint's model configuration whichever way fairseq stored it; empty if it has none."""
     model = (state.get("cfg") or {}).get("model")
-    if isinstance(model, Namespace):
+    if isinstance(model, Namespace):  # of models without a dataclass
         model = vars(model)
-    if isinstance(model, dict):
+    return model if isinstance(model, dict) else {}
+
+
+def model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
+    """The checkpoint's model config as a dictionary, whichever way fairseq stored it.
+
+    Raises:
+        UserError: if it has none.
+    """
+    if model := stored_model_config(state):
         return model
     hint = "It has the format of the paper's 2019 code: bring it over with `lmfusion convert`."
     raise UserError(

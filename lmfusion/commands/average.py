@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import lmfusion
+
 
 def add(commands: Any) -> None:
     """The command's flags."""
@@ -17,6 +19,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """``lmfusion average CKPT… --out FILE``"""
+    lmfusion.install()
     from lmfusion.checkpoint import rewriting as checkpoints
 
     checkpoints.average(args.checkpoints, args.out)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import lmfusion
 from lmfusion.errors import UserError
 
 
@@ -48,6 +49,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """``lmfusion convert IN --dict DICT --out OUT``"""
+    lmfusion.install()
     from lmfusion.convert import Inputs, convert, summarize
 
     logging.getLogger("hydra").setLevel(logging.WARNING)  # no news of its own start

@@ -6,6 +6,8 @@ import argparse
 import os
 from typing import Any
 
+import lmfusion
+
 
 def add(commands: Any) -> None:
     """The command's flags."""
@@ -19,6 +21,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """``lmfusion export CKPT --out FILE [--half]``"""
+    lmfusion.install()
     from lmfusion.checkpoint import rewriting as checkpoints
 
     checkpoints.export(args.checkpoint, args.out, half=args.half)

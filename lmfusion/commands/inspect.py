@@ -6,6 +6,8 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+import lmfusion
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -25,6 +27,7 @@ def run(args: argparse.Namespace) -> None:
     """``lmfusion inspect CKPT [--json]``"""
     from rich.console import Console
 
+    lmfusion.install()
     from lmfusion.inspection import inspect_checkpoint
 
     found = inspect_checkpoint(args.checkpoint)

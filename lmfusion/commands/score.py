@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
-    """The command's flags."""
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "score generated text"
     metrics = commands.add_parser("score", help=text, description=text).add_subparsers(
         title="metrics", metavar="METRIC", dest="metric", required=True
@@ -42,7 +42,7 @@ def _add_bleu(metrics: Any) -> None:
 
 
 def _add_rouge(metrics: Any) -> None:
-    text = "ROUGE-1, -2 and -L of summaries as ROUGE-1.5.5.pl -m -a -n 2 computes them, with a signature"
+    text = "ROUGE-1, -2 and -L of summaries, with a signature"
     parser = metrics.add_parser("rouge", help=text, description=text)
     _add_system(parser, "summaries, detokenized, one per line")
     parser.add_argument("--ref", metavar="FILE", action="append", help="reference summaries, one per line")
@@ -58,6 +58,13 @@ def _add_rouge(metrics: Any) -> None:
         default=[],
         help="irregular words and their base forms in WordNet's format (noun.exc, …), which ROUGE-1.5.5.pl uses where "
         "its data base has them; none by default",
+    )
+    parser.add_argument(
+        "--like",
+        choices=("ROUGE-1.5.5", "rouge-score"),
+        default="ROUGE-1.5.5",
+        help="whose figures: those of the script ROUGE-1.5.5.pl -m -a -n 2 (default), or those of the Python package "
+        "rouge-score with its stemmer and rougeLsum, which many later papers print",
     )
     _add_baseline(parser)
     parser.set_defaults(run=score_rouge)
@@ -85,7 +92,11 @@ def _add_baseline(parser: argparse.ArgumentParser) -> None:
 
 
 def score_bleu(args: argparse.Namespace) -> None:
-    """``lmfusion score bleu``"""
+    """Run ``lmfusion score bleu``: print BLEU and chrF2 (0..100), and the paired test if there is a baseline.
+
+    Raises:
+        UserError: a file cannot be read, flags contradict each other, or numbers of sentences differ.
+    """
     from lmfusion.scoring import bleu
 
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the paired test
@@ -103,7 +114,7 @@ def score_bleu(args: argparse.Namespace) -> None:
 
 
 def _read_bleu(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
-    """Hypotheses and references, the latter from files or of a test set that sacreBLEU knows."""
+    """Return hypotheses and references, the latter from files or of a test set that sacreBLEU knows."""
     from lmfusion.scoring.files import read_named_test_set, read_test_set
 
     _check_detokenize(args)
@@ -129,7 +140,7 @@ def _read_baseline(args: argparse.Namespace, name: str, count: int) -> list[str]
 
 
 def _system_name(args: argparse.Namespace) -> str:
-    """The file's name, which stands beside "baseline" in the results."""
+    """Return the file's name, which stands beside "baseline" in the results."""
     name = str(args.generate or args.hyp)
     return f"./{name}" if name == "baseline" else name
 
@@ -140,10 +151,14 @@ def _check_detokenize(args: argparse.Namespace) -> None:
 
 
 def score_rouge(args: argparse.Namespace) -> None:
-    """``lmfusion score rouge``"""
+    """Run ``lmfusion score rouge``: print ROUGE-1, -2 and -L (0..100), and the paired test if there is a baseline.
+
+    Raises:
+        UserError: a file cannot be read, flags contradict each other, or numbers of summaries differ.
+    """
     from lmfusion.scoring import rouge, rouge_significance
     from lmfusion.scoring.files import read_test_set
-    from lmfusion.scoring.words import read_exceptions
+    from lmfusion.scoring.irregular_words import read_exceptions
 
     _check_detokenize(args)
     if args.ref and len(args.ref) > 1:
@@ -153,13 +168,13 @@ def score_rouge(args: argparse.Namespace) -> None:
     if marker and not any(marker in line for line in (*hypotheses, *references)):
         raise UserError(f"No hypothesis and no reference has the sentence marker {marker}. Check its spelling.")
     exceptions = read_exceptions(args.exceptions)
-    score = rouge.score(hypotheses, references, marker, exceptions)
+    score = rouge.score(hypotheses, references, marker, exceptions, args.like)
     paired: list[PairedRouge] = []
     if args.baseline:
         name = _system_name(args)
         systems = {name: hypotheses}
         baseline = _read_baseline(args, name, len(hypotheses))
-        paired = rouge_significance.paired_bootstrap(baseline, systems, references, marker, exceptions)
+        paired = rouge_significance.paired_bootstrap(baseline, systems, references, marker, exceptions, args.like)
     if args.json:
         print(json.dumps({**score.to_dict(), "paired": [result.to_dict() for result in paired]}, indent=2))
     else:
@@ -169,7 +184,7 @@ def score_rouge(args: argparse.Namespace) -> None:
 def _show_rouge(score: RougeScore, paired: Sequence[PairedRouge]) -> None:
     from lmfusion.scoring.rouge import HEADINGS
 
-    print(f"{'':20}   mean   95% interval    the script's average")
+    print(f"{'':20}   mean   95% interval    mean of samples")
     for metric, name in HEADINGS.items():
         for measure, label in {"f1": "F1", "precision": "precision", "recall": "recall"}.items():
             mean, average = getattr(score.means[metric], measure), getattr(score.script_averages[metric], measure)

@@ -23,7 +23,7 @@ from lmfusion.convert.transformer_weights import has_final_norm, stack_ignored, 
 from lmfusion.errors import UserError
 from lmfusion.fusion.config import ELMO, FusionConfig
 from lmfusion.fusion.model import TransformerLMFusion
-from lmfusion.lm.interface import state_fingerprint
+from lmfusion.lm.freezing import state_fingerprint
 
 Sides = dict[str, "LMSide | None"]
 Dictionaries = Mapping[str, tuple[str, Dictionary]]

@@ -14,7 +14,7 @@ from lmfusion.checkpoint.rewriting import write_checkpoint
 from lmfusion.convert.architectures import ARCHITECTURES, SEQ2SEQ
 from lmfusion.convert.arguments import Arguments
 from lmfusion.convert.build_seq2seq import build_seq2seq
-from lmfusion.convert.dictionaries import check_size, read_dictionary
+from lmfusion.convert.dictionaries import check_size
 from lmfusion.convert.fairseq_config import checkpoint, training_config
 from lmfusion.convert.folding import fold_projections
 from lmfusion.convert.language_model import lm_config
@@ -25,6 +25,7 @@ from lmfusion.convert.released import Released, read_released
 from lmfusion.errors import UserError
 from lmfusion.lm.loading import build
 from lmfusion.lm.transformer.base import TransformerLM
+from lmfusion.text.dictionaries import read_dictionary
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _language_model(released: Released, args: Arguments, family: str, inputs: In
     config["share_decoder_input_output_embed"] = shared
     moves = lm_moves(config, len(dictionary), prefix, "", softmax=True)
     carried = carry_out(moves, weights, ignored=lm_ignored(prefix), what=str(released.path))
-    lm = build({"family": family, **config}, dictionary)
+    lm = build({"family": family, **config}, dictionary.symbols)
     assert isinstance(lm, TransformerLM)
     lm.load_state_dict({**carried, "symbol_table.codes": lm.symbol_table.codes})
     targets = config.pop("targets", [])

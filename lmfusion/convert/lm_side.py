@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +18,13 @@ from lmfusion.convert.lm_files import LMFiles
 from lmfusion.convert.lm_weights import lm_ignored, lm_moves
 from lmfusion.convert.plan import Move, layer_norm, linear, move
 from lmfusion.convert.state_lists import state_list
+from lmfusion.convert.variant import FORWARD, HIDES_SELF, SEES_SELF, Reading
 from lmfusion.errors import UserError
 from lmfusion.fusion.config import ELMO, FINETUNE
-from lmfusion.fusion.reading import Reading
-from lmfusion.lm.interface import FORWARD, NARROW, WIDE, dictionary_hash
+from lmfusion.lm.old_checkpoints import modern_side
+from lmfusion.lm.vocabulary import dictionary_hash
+
+logger = logging.getLogger(__name__)
 
 Config = dict[str, Any]
 # The dropouts of a language model that is fine-tuned: ours, and the released code's.
@@ -102,7 +106,7 @@ class LMSide:
             "fingerprint": fingerprint,
             "reading": self.reading.to_dict(),
         }
-        return json.dumps(described)
+        return json.dumps(modern_side(described))
 
 
 def is_affine(args: Arguments, weights: Mapping[str, Tensor], base: str) -> bool:
@@ -185,8 +189,7 @@ def lm_side(
         reading = Reading(states=state_list(inside, weights, base, output_dim))
     else:
         if side == "src":
-            ways = ["bilm_add_bos"] + (["bilm_mask_last_state"] if "self" in inside["targets"] else [])
-            args.require_unless_complete(*ways)
+            args.require_unless_complete("bilm_add_bos")
         inside.update({ours: args.number(theirs, inside[ours]) for ours, theirs in _DROPOUTS.items()})
         leading_eos = side == "tgt" or args.switch("bilm_add_bos")
         reading = Reading(leading_eos=leading_eos, top=_top(side, inside, args))
@@ -196,8 +199,27 @@ def lm_side(
 def _top(side: str, config: Config, args: Arguments) -> str:
     """What the released code takes as a language model's output."""
     if "targets" not in config:
-        return WIDE
+        return SEES_SELF
     if "self" not in config["targets"]:
         return FORWARD
     # In the decoder it has no way to show a cloze LM the token itself.
-    return NARROW if side == "tgt" or args.switch("bilm_mask_last_state") else WIDE
+    return HIDES_SELF if side == "tgt" or _hides_the_token(args) else SEES_SELF
+
+
+def _hides_the_token(args: Arguments) -> bool:
+    """Return whether the top of a cloze LM in the encoder hides the token itself, as in the LM's training.
+
+    The released code does so for ``bilm_mask_last_state="full"`` alone, which its flag (True or False) cannot say.
+    From 9 to 18 December 2018 True did; a file does not tell when it was written.
+
+    Raises:
+        UserError: if it is none of these three values.
+    """
+    if args.get("bilm_mask_last_state") == "full":
+        return True
+    if args.switch("bilm_mask_last_state"):
+        logger.warning(
+            f"{args.origin} has bilm_mask_last_state=True, which hides nothing since 18 December 2018. If it was "
+            f"trained by the code of the nine days before, convert it with {args.flag} bilm_mask_last_state=full."
+        )
+    return False

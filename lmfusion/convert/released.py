@@ -6,8 +6,6 @@ Such a file is a pickle of weights and of the ``argparse.Namespace`` of the trai
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -94,7 +92,7 @@ def read_lm_values(path: str | Path, *, drop_meters: bool = False) -> dict[str, 
 
 
 def _read(path: Path, drop_meters: bool) -> dict[str, Any]:
-    with _only_namespaces(drop_meters):
+    with torch.serialization.safe_globals([_stand_in(name) for name in _METERS] if drop_meters else []):
         try:
             return read_checkpoint(path)
         except UserError as error:
@@ -104,18 +102,3 @@ def _read(path: Path, drop_meters: bool) -> dict[str, Any]:
                     f"--drop-meters reads past these, running nothing."
                 ) from error
             raise
-
-
-@contextmanager
-def _only_namespaces(drop_meters: bool) -> Iterator[None]:
-    """Let the safe reader accept no more than weights, plain values and namespaces."""
-    accepted = torch.serialization.get_safe_globals()
-    torch.serialization.clear_safe_globals()
-    torch.serialization.add_safe_globals([Namespace])
-    if drop_meters:
-        torch.serialization.add_safe_globals([_stand_in(name) for name in _METERS])
-    try:
-        yield
-    finally:
-        torch.serialization.clear_safe_globals()
-        torch.serialization.add_safe_globals(accepted)

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from lmfusion.convert.variant import StateList
 from lmfusion.errors import UserError
-from lmfusion.fusion.reading import StateList
 
 
 def state_list(config: dict[str, Any], weights: Mapping[str, Tensor], base: str, output_dim: int) -> StateList | None:

@@ -9,12 +9,15 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
+from lmfusion.convert.variant import HIDES_SELF, ReleasedLM
 from lmfusion.errors import UserError
 from lmfusion.fusion.model import TransformerLMFusion
+from lmfusion.fusion.source import SourceEmbedding
 from lmfusion.lm.causal import CausalLM
 from lmfusion.lm.cloze import ClozeLM
-from lmfusion.lm.interface import NARROW, PretrainedLM
+from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.lm.vocabulary import Framed
 
 SEPARATOR = "|||"
 FIRST = 4  # values shown
@@ -81,7 +84,7 @@ def summarize(model: nn.Module, sample: str) -> Summary:
     if target:
         raise UserError(f"--check: {SEPARATOR} separates source and target, and this is a language model.")
     tokens, unknown = _encoded(model.dictionary, source)
-    tokens = torch.cat([tokens.new_tensor([model.eos_idx]), tokens])[: None if isinstance(model, ClozeLM) else -1]
+    tokens = model.vocabulary.frame(tokens[None]).tokens[0][: None if model.sees_future else -1]
     states = [*_of_lm(model, tokens[None]), *_logits(model, tokens[None])]
     return Summary([("tokens", tokens.tolist(), unknown)], [_summary(name, state) for name, state in states])
 
@@ -105,7 +108,8 @@ def _of_lm(lm: PretrainedLM, tokens: Tensor) -> Iterator[tuple[str, Tensor]]:
         yield f"layer {number} forward", left
         yield f"layer {number} backward", right
     if lm.join is not None:
-        yield f"joined, token {'hidden' if lm.top == NARROW else 'visible'}", lm.top_state(tokens)
+        is_hidden = isinstance(lm, ReleasedLM) and lm.reading.top == HIDES_SELF
+        yield f"joined, token {'hidden' if is_hidden else 'visible'}", lm.top_state(tokens)
 
 
 def _logits(lm: ClozeLM | CausalLM, tokens: Tensor) -> Iterator[tuple[str, Tensor]]:
@@ -143,8 +147,8 @@ def _of_embedding(side: str, embedding: nn.Module, tokens: Tensor) -> Iterator[t
     """What stands where the word embeddings stand, and the states of the language model that it is made of."""
     lm = getattr(embedding, "lm", None)
     if isinstance(lm, PretrainedLM):
-        leading = tokens.new_full((1, int(getattr(embedding, "leading_eos", False))), lm.eos_idx)
-        for name, state in _of_lm(lm, torch.cat([leading, tokens], dim=1)):
+        framed = lm.vocabulary.frame(tokens) if isinstance(embedding, SourceEmbedding) else Framed(tokens, slice(None))
+        for name, state in _of_lm(lm, framed.tokens):
             yield f"{side} LM, {name}", state
     yield f"{side} embeddings", embedding(tokens)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ class Patch:
             classmethod object). Where the owner has no such attribute of its own, the inherited one, or None.
         why: what is wrong without it: which documented command gives wrong results, is unsafe or cannot run.
         needless_since: the first fairseq version that does without; "none so far".
+        only_if_loaded: leave a module alone that nobody has imported. One of fairseq's commands (``fairseq_cli``)
+            changes a program's logging when it is imported, and has no use where it is not the one that runs.
     """
 
     owner: str
@@ -28,6 +31,7 @@ class Patch:
     make: Callable[[Any], Any]
     why: str
     needless_since: str = "none so far"
+    only_if_loaded: bool = False
 
     def find_owner(self) -> Any:
         """Import and return the module or class."""
@@ -47,6 +51,8 @@ def apply(table: Sequence[Patch]) -> None:
     if _replaced:
         return
     for patch in table:
+        if patch.only_if_loaded and patch.owner.partition(":")[0] not in sys.modules:
+            continue
         owner = patch.find_owner()
         own = vars(owner).get(patch.name, _ABSENT)
         original = getattr(owner, patch.name, None) if own is _ABSENT else own

@@ -1,178 +1,115 @@
-"""What fairseq does when it reads a checkpoint, made safe, and said in one line where it cannot be done.
-
-fairseq itself reads whatever is there, and a flipped bit becomes a weight; a file that is cut ends in a traceback.
-"""
+"""How fairseq reads a checkpoint: safely, complete with its frozen language model, and as a run that goes on."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator
-from contextlib import contextmanager
+import logging
 from pathlib import Path
 from typing import Any, Callable
 
-from fairseq import checkpoint_utils
-from fairseq.trainer import Trainer
-from omegaconf.errors import OmegaConfBaseException
+from fairseq.distributed.utils import is_master
+from omegaconf import open_dict
 
 from lmfusion.checkpoint import frozen_file
-from lmfusion.checkpoint.atomic_files import UNFINISHED
+from lmfusion.checkpoint.atomic_files import remove_unfinished
+from lmfusion.checkpoint.config_types import check_types
 from lmfusion.checkpoint.contents import check_sizes
-from lmfusion.checkpoint.fallback import LAST, has_optimizer, starts_from, warn_of_beginning_anew, whole_checkpoint
-from lmfusion.checkpoint.reading import read_checkpoint, read_file
+from lmfusion.checkpoint.locks import lock_folder
+from lmfusion.checkpoint.reading import read_file, safe_types
+from lmfusion.checkpoint.starting_point import starts_from
 from lmfusion.errors import UserError
-from lmfusion.fairseq_patches import early_stop, finished_runs
+from lmfusion.fairseq_patches import early_stop
+from lmfusion.training.unknown_symbols import check_unknown_symbols
 
-_ODD_CONTENT = (
-    *(TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError, RuntimeError, OSError),
-    ImportError,
-    OmegaConfBaseException,
-)
-_NO_FIT = "Cannot load model parameters"
+logger = logging.getLogger(__name__)
 
 
-def install() -> None:
-    """Make fairseq do so; safe to call again."""
-    if getattr(checkpoint_utils.load_checkpoint, "falls_back", False):
-        return
-    _read_safely()
-    _refuse_what_makes_no_model()
-    _explain_what_does_not_fit()
-    _fall_back()
-    _explain_a_folder_without_rights()
-
-
-def _read_safely() -> None:
-    original: Callable[..., Any] = checkpoint_utils.load_checkpoint_to_cpu
+def read_safely(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Make ``load_checkpoint_to_cpu`` refuse damaged files and anything but plain values, and add the frozen LM."""
 
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's, of a file that is whole and consists of weights and plain values; its frozen LM included."""
         read_file(Path(path), mmap=True)
-        with said_of(path, "has contents that fairseq cannot read"):
+        with safe_types():
             state = original(path, *args, **kwargs)
         state = frozen_file.put_back(state, Path(path), read=read_file)
         check_sizes(Path(path), state)
+        check_types(Path(path), state)
         return state
 
-    checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu
+    return load_checkpoint_to_cpu
 
 
-def _refuse_what_makes_no_model() -> None:
-    original: Callable[..., Any] = checkpoint_utils.load_model_ensemble_and_task
+def resume_completely(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Make ``Trainer.load_checkpoint`` restore the counts of ``--patience`` and leave a finished run as it is."""
 
-    def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:
-        """fairseq's; a checkpoint whose configuration or weights make no model is refused in one line."""
-        with said_of(", ".join(map(str, filenames)), "makes no model"):
-            return original(filenames, *args, **kwargs)
+    def load_checkpoint(
+        self: Any,
+        filename: str,
+        reset_optimizer: bool = False,
+        reset_lr_scheduler: bool = False,
+        optimizer_overrides: Any = None,
+        reset_meters: bool = False,
+    ) -> Any:
+        _own_folder(self)
+        starts_from(self.cfg.checkpoint, self.checkpoint_suffix)  # refuses a file that was asked for and is not there
+        settings = (reset_optimizer, reset_lr_scheduler, optimizer_overrides, reset_meters)
+        extra_state = original(self, filename, *settings)
+        if extra_state is not None and not reset_optimizer:
+            if not reset_meters:
+                early_stop.restore(extra_state.get(early_stop.KEY))
+            _resume(self, filename)
+        if type(self.get_model()).__module__.startswith("lmfusion."):  # fairseq's own train on what they like
+            check_unknown_symbols(self.task)
+        return extra_state
 
-    checkpoint_utils.load_model_ensemble_and_task = load_model_ensemble_and_task
-
-
-def _explain_what_does_not_fit() -> None:
-    original: Callable[..., Any] = Trainer.load_checkpoint
-
-    def load_checkpoint(self: Trainer, filename: str, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's, which says of everything that the architectures do not match, or nothing."""
-        try:
-            with said_of(filename, "cannot be resumed from"):
-                return original(self, filename, *args, **kwargs)
-        except Exception as error:
-            if not str(error).startswith(_NO_FIT):
-                raise
-            raise UserError(
-                f"{filename} does not fit this model: {_in_short(error.__context__ or error)}. Give the flags that the "
-                f"run was started with, or choose another --save-dir."
-            ) from error
-
-    Trainer.load_checkpoint = load_checkpoint
+    return load_checkpoint
 
 
-@contextmanager
-def said_of(path: str, what: str) -> Iterator[None]:
-    """What fairseq trips over in a checkpoint, as one line about that checkpoint."""
-    try:
-        yield
-    except UserError:
-        raise
-    except _ODD_CONTENT as error:
-        raise UserError(f"{path} {what}: {_in_short(error)}.") from error
-
-
-def _in_short(error: BaseException) -> str:
-    text = " ".join(str(error).split())[:500].rstrip(".")
-    return text if isinstance(error, UserError) else f"{type(error).__name__}: {text}"
-
-
-def _fall_back() -> None:
-    original: Callable[..., Any] = checkpoint_utils.load_checkpoint
-
-    def load_checkpoint(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
-        """fairseq's, from a checkpoint that is whole; what killed runs left half-written is removed."""
-        folder = Path(cfg.save_dir)
-        if trainer.data_parallel_rank == 0 and folder.is_dir():
-            for left in folder.glob(f"*.pt{UNFINISHED}"):
-                left.unlink(missing_ok=True)
-        _, goes_on = starts_from(cfg, trainer.checkpoint_suffix)
-        chosen = _from_whole(cfg, trainer.checkpoint_suffix)
-        extra_state, itr = original(chosen, trainer, **kwargs)
-        if extra_state is not None and goes_on and not (cfg.reset_optimizer or cfg.reset_meters):
-            early_stop.restore(extra_state.get(early_stop.KEY))
-        if extra_state is not None and goes_on and not cfg.reset_optimizer:
-            _check_optimizer(starts_from(chosen, trainer.checkpoint_suffix)[0], trainer)
-        finished_runs.watch()
-        return extra_state, itr
-
-    load_checkpoint.falls_back = True  # type: ignore[attr-defined]
-    checkpoint_utils.load_checkpoint = load_checkpoint
-
-
-def _check_optimizer(path: Path | None, trainer: Any) -> None:
-    """Without the optimizer's state fairseq begins at update 0, with the weights of the last one.
+def _own_folder(trainer: Any) -> None:
+    """Lock the folder for this run, whose master process alone asks, and remove what killed runs left half-written.
 
     Raises:
-        UserError: the run was to go on.
+        UserError: another process trains into it.
     """
-    if path is None or trainer.get_num_updates() > 0 or has_optimizer(path):
+    settings = trainer.cfg.checkpoint
+    folder = Path(settings.save_dir)
+    if settings.no_save or not is_master(trainer.cfg.distributed_training) or not folder.is_dir():
         return
-    history = read_checkpoint(path).get("optimizer_history") or [{}]
-    done = int(history[-1].get("num_updates", 0))
-    if finished_runs.why_finished(trainer.cfg, done) is not None:
-        trainer.set_num_updates(done)  # finished_runs says so and changes nothing
-        return
-    raise UserError(
-        f"{path} has no optimizer state (--no-save-optimizer-state, lmfusion average or export), so training cannot "
-        f"go on from its {done:,} updates. To begin a new training with its weights add --reset-optimizer, or give it "
-        f"as --finetune-from-model with another --save-dir."
-    )
+    trainer.folder_lock = lock_folder(folder)  # until the trainer is gone
+    remove_unfinished(folder)
 
 
-def _from_whole(cfg: Any, suffix: str) -> Any:
-    """The settings with the checkpoint to go on from, if it is another than fairseq would take."""
-    last = Path(cfg.save_dir) / LAST
-    if cfg.restore_file != LAST or suffix:
-        return cfg
-    if not last.is_file():
-        warn_of_beginning_anew(last)
-        return cfg
-    whole = whole_checkpoint(last)
-    if whole == last:
-        return cfg
-    changed = copy.copy(cfg)
-    changed.restore_file, changed.finetune_from_model = str(whole), None
-    return changed
+def why_finished(cfg: Any, updates: int) -> str | None:
+    """Return why there is nothing left to train; None if there is.
+
+    Args:
+        cfg: fairseq's whole configuration.
+        updates: done.
+    """
+    most, patience = cfg.optimization.max_update, cfg.checkpoint.patience
+    if most and updates >= most:
+        return f"{updates:,} updates are done, and --max-update is {most:,}"
+    counts = early_stop.counts()
+    if patience > 0 and counts is not None and counts["num_runs"] >= patience:
+        return f"the last {counts['num_runs']} validations brought no gain, and --patience is {patience}"
+    return None
 
 
-def _explain_a_folder_without_rights() -> None:
-    original: Callable[..., Any] = checkpoint_utils.verify_checkpoint_directory
+def _resume(trainer: Any, filename: str) -> None:
+    """Go on from the updates of a checkpoint that was loaded, or end the run before its first update.
 
-    def verify_checkpoint_directory(save_dir: str) -> None:
-        """fairseq's, which tries whether the folder can be written to."""
-        try:
-            original(save_dir)
-        except OSError as error:
-            raise UserError(
-                f"--save-dir {save_dir} cannot be written to ({error.strerror}): choose another, or mend its rights or "
-                f"its disk."
-            ) from error
-
-    checkpoint_utils.verify_checkpoint_directory = verify_checkpoint_directory
+    Raises:
+        UserError: the checkpoint has no optimizer state, and the run is not finished.
+    """
+    done = int((trainer._optim_history or [{}])[-1].get("num_updates", 0))
+    reason = why_finished(trainer.cfg, done)
+    if reason is not None:
+        logger.info(f"this run is finished: {reason}. Nothing is trained, no file is changed.")
+        with open_dict(trainer.cfg):
+            trainer.cfg.optimization.max_epoch = -1  # fairseq_cli.train asks before each epoch; 0 is no limit
+        trainer.set_num_updates(done)
+    elif trainer.get_num_updates() < done:
+        raise UserError(
+            f"{filename} has no optimizer state (--no-save-optimizer-state, lmfusion average or export), so training "
+            f"cannot resume from its {done:,} updates. To start a new training with its weights add "
+            f"--reset-optimizer, or give it as --finetune-from-model with another --save-dir."
+        )

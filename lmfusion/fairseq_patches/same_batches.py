@@ -1,4 +1,4 @@
-"""A resumed run trains on the batches of the unbroken one, after the first epoch too.
+"""The batches of a resumed run.
 
 fairseq forms batches once and shuffles them anew for every epoch; which sentences share a batch is drawn by the number
 of the epoch in which it forms them. That is the first in an unbroken run, and in a resumed one the epoch it was killed
@@ -9,19 +9,13 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from fairseq.tasks.fairseq_task import FairseqTask
-
 FIRST = 1
 
 
-def install() -> None:
-    """Make fairseq form batches as in the first epoch; safe to call again."""
-    original: Callable[..., Any] = FairseqTask.get_batch_iterator
-    if getattr(original, "forms_them_as_at_first", False):
-        return
+def form_batches_as_in_the_first_epoch(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a task that is asked for a later epoch first go through the batches of the first epoch, reshuffled."""
 
     def get_batch_iterator(self: Any, dataset: Any, *args: Any, **kwargs: Any) -> Any:
-        """fairseq's; in later epochs it goes through the batches of the first."""
         epoch = kwargs.get("epoch", FIRST)
         formed_anew = kwargs.get("disable_iterator_cache") or kwargs.get("update_epoch_batch_itr")
         kept = dataset in self.dataset_to_epoch_iter
@@ -33,5 +27,4 @@ def install() -> None:
         dataset.set_epoch(epoch)
         return batches
 
-    get_batch_iterator.forms_them_as_at_first = True  # type: ignore[attr-defined]
-    FairseqTask.get_batch_iterator = get_batch_iterator
+    return get_batch_iterator

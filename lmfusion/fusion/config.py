@@ -4,9 +4,10 @@ Flat, because fairseq fills nested fields neither from flat flags nor consistent
 """
 
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields, make_dataclass
-from typing import Any, Optional
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, field, fields, make_dataclass
+from types import UnionType
+from typing import Any, Optional, get_type_hints
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models.transformer.transformer_config import (
@@ -17,11 +18,18 @@ from fairseq.models.transformer.transformer_config import (
 )
 from omegaconf import II
 
+# The integrations; one line each. Those of a user's own folder register themselves in the same way.
+import lmfusion.fusion.elmo
+import lmfusion.fusion.finetune  # noqa: F401
+from lmfusion.fusion.interface import FUSIONS, Fusion, Side, close_register
 from lmfusion.lm.precision import CPU_BF16_HELP
 
 NONE, ELMO, FINETUNE = "none", "elmo", "finetune"
 SIDES = ("src", "tgt")
-FusionChoice = ChoiceEnum([NONE, ELMO, FINETUNE])
+SIDE_NAMES = {"src": "source", "tgt": "target"}
+STACKS = {"src": "encoder", "tgt": "decoder"}
+close_register()
+FusionChoice = ChoiceEnum([NONE, *FUSIONS])
 AUTO, OWN = "auto", "own"
 PositionChoice = ChoiceEnum([AUTO, OWN, NONE])
 
@@ -59,111 +67,115 @@ FlatTransformerConfig = make_dataclass(
 )
 
 
-def _help(text: str) -> Any:
-    return field(default=None, metadata={"help": text})
+def _flag(text: str, default: Any = None) -> Any:
+    return field(default=default, metadata={"help": text})
 
 
-@dataclass
-class FusionConfig(FlatTransformerConfig):  # type: ignore[misc, valid-type]
-    """One group of flags per side; a flag of a strategy that is not chosen is an error."""
+def _as_optional(kind: Any) -> Any:
+    """Return ``X | None`` as ``Optional[X]``, the form that fairseq knows."""
+    return Optional[kind.__args__[0]] if isinstance(kind, UnionType) else kind
 
-    src_lm: Optional[str] = _help("checkpoint of a cloze LM (bi_transformer_lm) of the source language")
-    src_fusion: FusionChoice = field(  # type: ignore[valid-type]
-        default=NONE,
-        metadata={"help": "none; elmo: mix of the frozen source LM's layers; finetune: its top layer, trained"},
-    )
-    tgt_lm: Optional[str] = _help("checkpoint of a causal LM (uni_transformer_lm) of the target language")
-    tgt_fusion: FusionChoice = field(  # type: ignore[valid-type]
-        default=NONE,
-        metadata={"help": "none; elmo: mix of the frozen target LM's layers; finetune: its top layer, trained"},
-    )
-    src_elmo_dropout: Optional[float] = _help("elmo: dropout of the mixing weights (default: 0)")
-    tgt_elmo_dropout: Optional[float] = _help("elmo: dropout of the mixing weights (default: 0)")
-    src_elmo_affine: bool = field(
-        default=False, metadata={"help": "elmo: learned scale and shift in the mix's layer norm"}
-    )
-    tgt_elmo_affine: bool = field(
-        default=False, metadata={"help": "elmo: learned scale and shift in the mix's layer norm"}
-    )
-    src_lm_dropout: Optional[float] = _help("finetune: the LM's dropout (default: as pretrained)")
-    tgt_lm_dropout: Optional[float] = _help("finetune: the LM's dropout (default: as pretrained)")
-    src_lm_attention_dropout: Optional[float] = _help(
-        "finetune: the LM's attention dropout (default: as pretrained)"
-    )
-    tgt_lm_attention_dropout: Optional[float] = _help(
-        "finetune: the LM's attention dropout (default: as pretrained)"
-    )
-    src_lm_relu_dropout: Optional[float] = _help(
-        "finetune: the LM's dropout after the ReLU (default: as pretrained)"
-    )
-    tgt_lm_relu_dropout: Optional[float] = _help(
-        "finetune: the LM's dropout after the ReLU (default: as pretrained)"
-    )
-    src_lm_lr_scale: Optional[float] = _help("finetune: the LM's learning rate as a multiple of --lr (default: 1)")
-    tgt_lm_lr_scale: Optional[float] = _help("finetune: the LM's learning rate as a multiple of --lr (default: 1)")
-    src_lm_freeze_layers: Optional[int] = _help(
-        "finetune: keep the LM's embeddings and this many lower layers as pretrained (default: 0, all is trained)"
-    )
-    tgt_lm_freeze_layers: Optional[int] = _help(
-        "finetune: keep the LM's embeddings and this many lower layers as pretrained (default: 0, all is trained)"
-    )
-    src_lm_freeze_updates: Optional[int] = _help(
-        "finetune: leave the LM as it is for the first updates, until the rest has found its feet (default: 0)"
-    )
-    tgt_lm_freeze_updates: Optional[int] = _help(
-        "finetune: leave the LM as it is for the first updates, until the rest has found its feet (default: 0)"
-    )
-    src_representation_dropout: Optional[float] = _help(
-        "dropout of what replaces the word embeddings (default: 0)"
-    )
-    tgt_representation_dropout: Optional[float] = _help(
-        "dropout of what replaces the word embeddings (default: 0)"
-    )
-    src_embed_scale: Optional[float] = _help(
-        "factor on what replaces the word embeddings (default: sqrt of the channels, as released)"
-    )
-    tgt_embed_scale: Optional[float] = _help(
-        "factor on what replaces the word embeddings (default: sqrt of the channels, as released)"
-    )
-    src_positions: PositionChoice = field(  # type: ignore[valid-type]
-        default=AUTO, metadata={"help": "position embeddings of the encoder itself (auto: none behind a frozen LM)"}
-    )
-    tgt_positions: PositionChoice = field(  # type: ignore[valid-type]
-        default=AUTO, metadata={"help": "position embeddings of the decoder itself (auto: it has them)"}
-    )
-    src_lm_cache: Optional[str] = _help(
-        "elmo: folder for the source LM's states of training sentences, to be read back in later epochs and runs"
-    )
-    src_lm_cache_half: bool = field(
-        default=False, metadata={"help": "store them in half precision: half the size, an error below 0.05%"}
-    )
-    store_lm_once: bool = field(
-        default=False,
-        metadata={"help": "elmo: keep the frozen LM in one file beside the checkpoints instead of in each of them"},
-    )
-    cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
-    src_lm_config: Optional[str] = _help("written by lmfusion into checkpoints; do not set")
-    tgt_lm_config: Optional[str] = _help("written by lmfusion into checkpoints; do not set")
+
+def _side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the flags of a side: those of every side, then those of the integrations."""
+    name, stack = SIDE_NAMES[side], STACKS[side]
+    yield "lm", Optional[str], _flag(f"language model of the {name} language: a checkpoint, or what a family reads")
+    ways = "; ".join(f"{key}: {fusion.title}" for key, fusion in FUSIONS.items())
+    yield "fusion", FusionChoice, _flag(f"how the {name} LM is used: none; {ways}", NONE)
+    auto = "none behind an LM that knows its own" if side == "src" else "it has them"
+    yield "positions", PositionChoice, _flag(f"position embeddings of the {stack} itself (auto: {auto})", AUTO)
+    scale = "factor on what replaces the word embeddings (default: sqrt of the channels, as released)"
+    yield "embed_scale", Optional[float], _flag(scale)
+    seen: set[str] = set()
+    for fusion in FUSIONS.values():
+        types = get_type_hints(fusion.Config)
+        for spec in fields(fusion.Config):
+            if spec.name not in seen and side in spec.metadata.get("sides", SIDES):
+                seen.add(spec.name)
+                yield spec.name, _as_optional(types[spec.name]), _flag(spec.metadata["help"], spec.default)
+    yield "lm_config", Optional[str], _flag("written by lmfusion into checkpoints; do not set")
+
+
+_OTHERS = [
+    (
+        "store_lm_once",
+        bool,
+        _flag("elmo: keep the frozen LM in one file beside the checkpoints instead of in each of them", False),
+    ),
+    ("cpu_bf16", bool, _flag(CPU_BF16_HELP, False)),
+]
+
+FusionConfig: Any = make_dataclass(
+    "FusionConfig",
+    [(f"{side}_{name}", kind, spec) for side in SIDES for name, kind, spec in _side_fields(side)] + _OTHERS,
+    bases=(FlatTransformerConfig,),
+)
+"""Flags of ``transformer_lmfusion``: a group per side; one that the chosen integration does not have is an error."""
+
+
+def integration(cfg: Any, side: str) -> Optional[type[Fusion]]:
+    """Return the integration that a side's flags choose, or None.
+
+    Args:
+        cfg: a model's configuration, as an object or as plain values.
+        side: ``"src"`` or ``"tgt"``.
+    """
+    name = cfg.get(f"{side}_fusion") if isinstance(cfg, Mapping) else getattr(cfg, f"{side}_fusion")
+    return FUSIONS.get(str(name))
+
+
+def integration_config(cfg: Any, side: str) -> Any:
+    """Return a side's flags as the chosen integration's own ``Config``."""
+    fusion = integration(cfg, side)
+    assert fusion is not None
+    values = {spec.name: getattr(cfg, f"{side}_{spec.name}", spec.default) for spec in fields(fusion.Config)}
+    return fusion.Config(**values)
+
+
+def replaces_embeddings(cfg: Any, side: str) -> bool:
+    """Return whether a side's language model takes the place of its word embeddings."""
+    fusion = integration(cfg, side)
+    return fusion is not None and fusion.replaces_embeddings
+
+
+def lm_prefix(cfg: Any, side: str) -> str:
+    """Return what the names of a side's language model's weights begin with, in a checkpoint."""
+    holder = "embed_tokens" if replaces_embeddings(cfg, side) else "reader"
+    return f"{STACKS[side]}.{holder}.representation.lm."
 
 
 def frozen_lms(cfg: Mapping[str, Any]) -> list[str]:
-    """Prefixes of the weights that ``--store-lm-once`` keeps in files of their own: those of frozen language models.
+    """Return prefixes of the weights that ``--store-lm-once`` keeps in files of their own: frozen language models'.
 
     Args:
         cfg: a model's configuration, as plain values.
     """
     if not cfg.get("store_lm_once"):
         return []
-    parts = {"src": "encoder", "tgt": "decoder"}
-    return [f"{parts[side]}.embed_tokens.representation.lm." for side in SIDES if cfg.get(f"{side}_fusion") == ELMO]
+    chosen = {side: integration(cfg, side) for side in SIDES}
+    return [lm_prefix(cfg, side) for side, fusion in chosen.items() if fusion is not None and not fusion.trains_lm]
 
 
 def has_positions(cfg: Any, side: str) -> bool:
-    """Whether a side's encoder or decoder has position embeddings of its own.
+    """Return whether a side's encoder or decoder has position embeddings of its own.
 
     Behind a source LM's mixed states, which know their positions, it has none unless asked for (SPEC section 2).
     """
-    choice = getattr(cfg, f"{side}_positions")
+    choice, fusion = getattr(cfg, f"{side}_positions"), integration(cfg, side)
     if choice == AUTO:
-        return not cfg.no_token_positional_embeddings and not (side == "src" and cfg.src_fusion == ELMO)
+        carried = side == "src" and fusion is not None and fusion.carries_positions
+        return not cfg.no_token_positional_embeddings and not carried
     return bool(choice == OWN)
+
+
+def make_side(cfg: Any, side: str, symbols: list[str], fingerprint: str) -> Side:
+    """Return what an integration may know of a side.
+
+    Args:
+        cfg: fairseq's nested configuration of the model.
+        side: ``"src"`` or ``"tgt"``.
+        symbols: of its dictionary.
+        fingerprint: of its language model's weights as pretrained.
+    """
+    stack = getattr(cfg, STACKS[side])
+    return Side(side, SIDE_NAMES[side], STACKS[side], symbols, stack.embed_dim, stack.attention_heads, fingerprint)

@@ -2,74 +2,112 @@
 
 from __future__ import annotations
 
-from typing import Callable
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from lmfusion.fusion.reading import StateList
+from lmfusion.errors import UserError
+from lmfusion.fusion.interface import Fusion, Side, register_fusion
 from lmfusion.fusion.scalar_mix import ScalarMix
-from lmfusion.lm.interface import IncrementalState, PretrainedLM
+from lmfusion.lm.interface import LAYERS, IncrementalState, LMStates, PretrainedLM
 from lmfusion.operations import dropout
+from lmfusion.state_cache.plan import announce
+from lmfusion.state_cache.stored_states import StoredStates
+
+REPRESENTATION_DROPOUT = "dropout of what replaces the word embeddings (default: 0)"
 
 
-class ElmoRepresentation(nn.Module):
+@dataclass
+class ElmoConfig:
+    """Flags of the integration ``elmo``."""
+
+    elmo_dropout: float | None = field(
+        default=None, metadata={"help": "elmo: dropout of the mixing weights (default: 0)"}
+    )
+    elmo_affine: bool = field(
+        default=False, metadata={"help": "elmo: learned scale and shift in the mix's layer norm"}
+    )
+    representation_dropout: float | None = field(default=None, metadata={"help": REPRESENTATION_DROPOUT})
+    lm_cache: str | None = field(
+        default=None,
+        metadata={
+            "help": "elmo: folder for the source LM's states of training sentences, to be read back in later epochs "
+            "and runs",
+            "sides": ("src",),
+        },
+    )
+    lm_cache_half: bool = field(
+        default=False,
+        metadata={"help": "store them in half precision: half the size, an error below 0.05%", "sides": ("src",)},
+    )
+
+
+@register_fusion("elmo")
+class ElmoFusion(Fusion):
     """``W mix(LM layers)``; only the mix and W are trained.
 
-    Args:
-        lm: frozen here, for good.
-        output_dim: C of the sequence-to-sequence model. W (bias-free) is there where it is not C'.
-        elmo_dropout: dropout of the mixing weights.
-        affine: learned scale and shift of the layer norm.
-        dropout: dropout of the result.
-        states: which of the LM's states are mixed; by default all.
-        stored: in training, gives ``lm.layer_states(tokens)`` from where it was stored.
+    W (bias-free) is there where the side's width is not C'.
     """
 
-    def __init__(
-        self,
-        lm: PretrainedLM,
-        output_dim: int,
-        *,
-        elmo_dropout: float,
-        affine: bool,
-        dropout: float,
-        states: StateList | None = None,
-        stored: Callable[[Tensor], list[Tensor]] | None = None,
-    ) -> None:
-        super().__init__()
-        self.lm = lm.freeze()
-        lm.drop_softmax()
-        self.states = states
-        self.stored = stored
-        state_dim = lm.state_dim if states is None else states.state_dim(lm)
-        num_states = lm.num_states if states is None else len(states.names(lm.num_layers))
-        self.mix = ScalarMix(num_states, state_dim, dropout=elmo_dropout, affine=affine)
-        self.projection = make_projection(state_dim, output_dim)
-        self.output_dim = output_dim
-        self.dropout = dropout
+    Config = ElmoConfig
+    title = "mix of the frozen LM's layers"
+    carries_positions = True
 
-    def forward(
-        self, tokens: Tensor, incremental_state: IncrementalState | None = None
-    ) -> Tensor:
-        """Represent: B x T -> B x T x C (only new T with ``incremental_state``)."""
+    def __init__(self, lm: PretrainedLM, side: Side, config: ElmoConfig) -> None:
+        super().__init__(lm.freeze(), side, config)
+        self.mix = ScalarMix(
+            lm.num_states, lm.state_dim, dropout=config.elmo_dropout or 0.0, affine=config.elmo_affine
+        )
+        self.projection = make_projection(lm.state_dim, side.width)
+        self.dropout = config.representation_dropout or 0.0
+        self.stored: StoredStates | None = None
+        if config.lm_cache:
+            self.stored = StoredStates(lm, config.lm_cache, side.fingerprint, half=config.lm_cache_half)
+
+    @classmethod
+    def check(cls, config: ElmoConfig, flag: Callable[[str], str], run: Any) -> None:
+        """Refuse a way of storing where nothing is stored.
+
+        Raises:
+            UserError: naming the flags.
+        """
+        if config.lm_cache_half and not config.lm_cache:
+            raise UserError(
+                f"{flag('lm_cache_half')} would be ignored: it says how {flag('lm_cache')} FOLDER stores."
+            )
+
+    def begin(self, run: Any) -> None:
+        """Say how much disk the stored states will take.
+
+        Raises:
+            UserError: if there is not as much.
+        """
+        if self.stored is not None:
+            announce(self.stored, run)
+
+    def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> LMStates:
+        """Read all layers, in training from where they are stored."""
         with torch.no_grad():
             if self.stored is not None and self.training:
-                states = self.stored(tokens)
-            else:
-                states = self.lm.layer_states(tokens, incremental_state)
-            if self.states is not None:
-                states = self.states(self.lm, tokens, states)
-        x = self.mix(states)
+                return LMStates(self.stored(tokens), self.lm.state_names)
+            return self.lm.states(tokens, incremental_state, want={LAYERS})
+
+    def embed(self, states: LMStates) -> Tensor:
+        """Mix and project: L x B x T x C' -> B x T x C."""
+        x = self.mix(states.layers)
         if self.projection is not None:
             x = self.projection(x)
         return dropout(x, self.dropout, self.training)
 
 
 def make_projection(input_dim: int, output_dim: int) -> nn.Linear | None:
-    """A bias-free projection where two sizes differ, else None."""
+    """Return a bias-free projection where two sizes differ, else None.
+
+    It starts as torch leaves it, uniform within 1 / sqrt(input_dim), as in the released code.
+    """
     if input_dim == output_dim:
         return None
-    projection = nn.Linear(input_dim, output_dim, bias=False)
-    nn.init.xavier_uniform_(projection.weight)
-    return projection
+    return nn.Linear(input_dim, output_dim, bias=False)

@@ -1,63 +1,122 @@
-"""Fine-tuning: the LM's top state as representation, trained on (Edunov et al. 2019, section 2.2)."""
+"""Fine-tuning: the LM's top state as representation, trained further (Edunov et al. 2019, section 2.2)."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from lmfusion.fusion.elmo import make_projection
-from lmfusion.fusion.learning_rates import LearningRate, set_learning_rate
-from lmfusion.lm.interface import IncrementalState, PretrainedLM
+from lmfusion.errors import UserError
+from lmfusion.fusion.elmo import REPRESENTATION_DROPOUT, make_projection
+from lmfusion.fusion.interface import Fusion, Side, register_fusion
+from lmfusion.fusion.learning_rates import (
+    LearningRate,
+    check_optimizer_settings,
+    check_unused_parameters,
+    set_learning_rate,
+)
+from lmfusion.lm.interface import TOP, IncrementalState, LMStates, PretrainedLM
 from lmfusion.operations import dropout
 
 
-class FinetunedRepresentation(nn.Module):
+def _flag(text: str) -> Any:
+    return field(default=None, metadata={"help": f"finetune: {text}"})
+
+
+@dataclass
+class FinetuneConfig:
+    """Flags of the integration ``finetune``."""
+
+    lm_dropout: float | None = _flag("the LM's dropout (default: as pretrained)")
+    lm_attention_dropout: float | None = _flag("the LM's attention dropout (default: as pretrained)")
+    lm_relu_dropout: float | None = _flag("the LM's dropout after the ReLU (default: as pretrained)")
+    lm_lr_scale: float | None = _flag("the LM's learning rate as a multiple of --lr (default: 1)")
+    lm_freeze_layers: int | None = _flag(
+        "keep the LM's embeddings and this many lower layers as pretrained (default: 0, all is trained)"
+    )
+    lm_freeze_updates: int | None = _flag(
+        "leave the LM as it is for the first updates, until the rest has found its feet (default: 0)"
+    )
+    representation_dropout: float | None = field(default=None, metadata={"help": REPRESENTATION_DROPOUT})
+
+
+@register_fusion("finetune")
+class FinetuneFusion(Fusion):
     """``dropout(W top(LM))``; the LM is trained with everything else.
 
-    Args:
-        lm: unfrozen here.
-        output_dim: C of the sequence-to-sequence model. W (bias-free) is there where sizes differ.
-        dropout: dropout of the result.
-        frozen_layers: embeddings and this many lower layers keep their pretrained weights; 0: all is trained.
-        rate: of the LM; its frozen updates at the beginning are run without gradients.
+    W (bias-free) is there where the side's width is not C. Embeddings and as many lower layers as ``lm_freeze_layers``
+    says keep their pretrained weights; the updates of ``lm_freeze_updates`` are run without gradients.
 
     Raises:
         UserError: if the LM has no single top state, or the frozen layers leave nothing to train.
     """
 
-    def __init__(
-        self,
-        lm: PretrainedLM,
-        output_dim: int,
-        *,
-        dropout: float,
-        frozen_layers: int = 0,
-        rate: LearningRate | None = None,
-    ) -> None:
-        super().__init__()
+    Config = FinetuneConfig
+    title = "the LM's top layer, trained"
+    trains_lm = True
+
+    def __init__(self, lm: PretrainedLM, side: Side, config: FinetuneConfig) -> None:
         lm.check_top_state()
-        self.lm = lm.unfreeze()
-        lm.drop_softmax()
-        lm.freeze_layers(frozen_layers)
-        self.rate = rate or LearningRate()
+        super().__init__(lm.unfreeze(), side, config)
+        lm.freeze_layers(config.lm_freeze_layers or 0)
+        self.rate = learning_rate(config)
         if not self.rate.is_plain:
             set_learning_rate(lm, self.rate)
-        self.projection = make_projection(lm.embed_dim, output_dim)
-        self.output_dim = output_dim
-        self.dropout = dropout
+        self.projection = make_projection(lm.embed_dim, side.width)
+        if self.projection is not None:  # as in the released code, which starts that of ELMo otherwise
+            nn.init.xavier_uniform_(self.projection.weight)
+        self.dropout = config.representation_dropout or 0.0
 
-    def forward(
-        self, tokens: Tensor, incremental_state: IncrementalState | None = None
-    ) -> Tensor:
-        """Represent: B x T -> B x T x C (only new T with ``incremental_state``)."""
+    @classmethod
+    def lm_overrides(cls, config: FinetuneConfig) -> Mapping[str, Any]:
+        """Return the dropouts that replace the pretrained ones."""
+        return {
+            "dropout": config.lm_dropout,
+            "attention_dropout": config.lm_attention_dropout,
+            "activation_dropout": config.lm_relu_dropout,
+        }
+
+    @classmethod
+    def check(cls, config: FinetuneConfig, flag: Callable[[str], str], run: Any) -> None:
+        """Refuse learning rates that make no sense, or that a training run cannot have.
+
+        Raises:
+            UserError: naming the flag and the fix.
+        """
+        for name in ("lm_lr_scale", "lm_freeze_updates"):
+            value = getattr(config, name)
+            if value is not None and value < 0:
+                raise UserError(f"{flag(name)} {value:g}: give 0 or more.")
+            if value is not None:
+                check_optimizer_settings(run, flag(name))
+        if config.lm_lr_scale == 0:
+            raise UserError(
+                f"{flag('lm_lr_scale')} 0 would keep the language model as it is while paying for its training: use "
+                f"{flag('fusion')} elmo for a frozen one."
+            )
+        if config.lm_freeze_updates:
+            check_unused_parameters(run, flag("lm_freeze_updates"))
+
+    def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> LMStates:
+        """Read the top state."""
         with nullcontext() if not self.rate.frozen else torch.no_grad():
-            x = self.lm.top_state(tokens, incremental_state)
-        if self.projection is not None:
-            x = self.projection(x)
+            return self.lm.states(tokens, incremental_state, want={TOP})
+
+    def embed(self, states: LMStates) -> Tensor:
+        """Project: B x T x C -> B x T x width."""
+        assert states.top is not None
+        x = states.top if self.projection is None else self.projection(states.top)
         return dropout(x, self.dropout, self.training)
 
     def set_num_updates(self, num_updates: int) -> None:
-        """fairseq says before every step how many updates there have been."""
+        """Take over the number of updates, which fairseq says before every step."""
         self.rate.num_updates = num_updates
+
+
+def learning_rate(config: FinetuneConfig) -> LearningRate:
+    """Return the learning rate of the language model that the flags ask for."""
+    return LearningRate(1.0 if config.lm_lr_scale is None else config.lm_lr_scale, config.lm_freeze_updates or 0)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 import torch
-from fairseq import optim
 from torch import nn
 
 from lmfusion.errors import UserError
@@ -52,7 +51,8 @@ def set_learning_rate(module: nn.Module, rate: LearningRate) -> None:
         setattr(parameter, _ATTRIBUTE, {_KEY: rate})
 
 
-def _rate(parameter: torch.Tensor) -> LearningRate | None:
+def rate_of(parameter: torch.Tensor) -> LearningRate | None:
+    """Return the rate that a parameter was given, or None."""
     return getattr(parameter, _ATTRIBUTE, {}).get(_KEY)
 
 
@@ -112,7 +112,7 @@ def _split_groups(optimizer: torch.optim.Optimizer) -> None:
     for group in list(optimizer.param_groups):
         by_rate: dict[LearningRate | None, list[torch.Tensor]] = {None: []}
         for parameter in group["params"]:
-            by_rate.setdefault(_rate(parameter), []).append(parameter)
+            by_rate.setdefault(rate_of(parameter), []).append(parameter)
         group["params"] = by_rate.pop(None)
         for parameters in by_rate.values():
             settings = {key: value for key, value in group.items() if key != "params"}
@@ -126,7 +126,7 @@ def _multiply_while_stepping(optimizer: torch.optim.Optimizer) -> None:
     def before(optimizer: torch.optim.Optimizer, *_: Any) -> None:
         kept[:] = [group["lr"] for group in optimizer.param_groups]
         for group in optimizer.param_groups:
-            rate = _rate(group["params"][0]) if group["params"] else None
+            rate = rate_of(group["params"][0]) if group["params"] else None
             if rate is not None:
                 group["lr"] = group["lr"] * rate.factor
             if rate is not None and rate.frozen:
@@ -142,20 +142,13 @@ def _multiply_while_stepping(optimizer: torch.optim.Optimizer) -> None:
     optimizer.register_step_post_hook(after)
 
 
-def install() -> None:
-    """Make fairseq build its optimizers so; safe to call again."""
-    original: Callable[..., Any] = optim.build_optimizer
-    if getattr(original, "knows_rates", False):
-        return
+def apply_learning_rates(optimizer: torch.optim.Optimizer, parameters: Iterable[Any]) -> None:
+    """Make an optimizer step with the rates that :func:`set_learning_rate` gave to some of its parameters.
 
-    def build_optimizer(cfg: Any, params: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
-        """fairseq's, with a group for every learning rate."""
-        params = list(params)
-        built = original(cfg, params, *args, **kwargs)
-        if any(_rate(parameter) is not None for parameter in params if isinstance(parameter, torch.Tensor)):
-            _split_groups(built.optimizer)
-            _multiply_while_stepping(built.optimizer)
-        return built
-
-    build_optimizer.knows_rates = True  # type: ignore[attr-defined]
-    optim.build_optimizer = build_optimizer
+    Args:
+        optimizer: PyTorch's, inside fairseq's.
+        parameters: it was built from; without a rate among them nothing changes.
+    """
+    if any(rate_of(parameter) is not None for parameter in parameters if isinstance(parameter, torch.Tensor)):
+        _split_groups(optimizer)
+        _multiply_while_stepping(optimizer)

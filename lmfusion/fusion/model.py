@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -19,19 +21,21 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from omegaconf import OmegaConf, open_dict
 from torch import nn
 
-from lmfusion.checkpoint.fallback import starts_from, whole_checkpoint
-from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.checkpoint.reading import read_checkpoint, stored_model_config
+from lmfusion.checkpoint.starting_point import starts_from
 from lmfusion.errors import UserError
-from lmfusion.fusion.build import build_representation, reading_of
+from lmfusion.fusion.build import build_fusion
 from lmfusion.fusion.combinations import check_combination, check_shared
-from lmfusion.fusion.config import NONE, SIDES, FusionConfig, has_positions
-from lmfusion.fusion.learning_rates import check_optimizer_settings, check_unused_parameters
-from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding
-from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding
+from lmfusion.fusion.config import SIDES, STACKS, FusionConfig, has_positions, integration
+from lmfusion.fusion.interface import Fusion
+from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding, SourceReader
+from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding, TargetReader
 from lmfusion.lm.interface import Head
 from lmfusion.lm.precision import autocast_recomputations, training_autocast
+from lmfusion.lm.transformer.base import check_beam
 from lmfusion.operations import speed_up
-from lmfusion.state_cache.plan import announce
+
+logger = logging.getLogger(__name__)
 
 
 @register_model("transformer_lmfusion", dataclass=FusionConfig)
@@ -65,7 +69,6 @@ class TransformerLMFusion(TransformerModelBase):
         _fill_defaults(cfg)
         check_combination(cfg)
         check_shared(cfg, task)
-        _check_trainer(cfg)
         _use_stored_lm(cfg)
         described = any(getattr(cfg, f"{side}_lm_config") for side in SIDES)
         nested = TransformerConfig.from_namespace(cfg)
@@ -76,35 +79,52 @@ class TransformerLMFusion(TransformerModelBase):
         assert isinstance(model, TransformerLMFusion)
         speed_up(model, products=not nested.quant_noise.scalar, attention=not nested.quant_noise.pq)
         autocast_recomputations(model, nested.cpu_bf16)
+        _truncate_to_model(task, model)
         model.needs_weights = described
+        for fusion, stack in model.fusions():
+            if stack is model.encoder and not fusion.replaces_embeddings:
+                model.decoder.read_source(fusion)
+            if not described:
+                fusion.begin(getattr(cfg, "_get_parent", lambda: None)())
+                fusion.load_into(stack)
         if not described:
             _check_same_lms(cfg, nested)
-            if nested.src_lm_cache:
-                announce(model.encoder.embed_tokens.representation.stored, getattr(cfg, "_get_parent", lambda: None)())
         for side in SIDES:
             _remember(cfg, f"{side}_lm_config", getattr(nested, f"{side}_lm_config"))
         return model
 
     @classmethod
     def build_encoder(cls, cfg: Any, src_dict: Dictionary, embed_tokens: nn.Module) -> nn.Module:
-        """fairseq's encoder, on the source LM if there is one."""
-        encoder_cfg = copy.copy(cfg)
-        encoder_cfg.no_token_positional_embeddings = not has_positions(cfg, "src")
-        if cfg.src_fusion == NONE:
+        """Build fairseq's encoder, with the source LM if there is one."""
+        encoder_cfg = _stack_config(cfg, "src")
+        if integration(cfg, "src") is None:
             return super().build_encoder(encoder_cfg, src_dict, embed_tokens)
-        representation = build_representation(cfg, "src", src_dict, cfg.encoder.embed_dim)
-        embedding = SourceEmbedding(representation, leading_eos=reading_of(cfg, "src").leading_eos)
-        return LMFusionEncoder(encoder_cfg, src_dict, embedding)
+        fusion, side = build_fusion(cfg, "src", src_dict)
+        fusion.configure(fusion.lm, side, encoder_cfg)
+        if fusion.replaces_embeddings:
+            return LMFusionEncoder(encoder_cfg, src_dict, SourceEmbedding(fusion, src_dict, side.width))
+        return LMFusionEncoder(encoder_cfg, src_dict, embed_tokens, SourceReader(fusion, src_dict))
 
     @classmethod
     def build_decoder(cls, cfg: Any, tgt_dict: Dictionary, embed_tokens: nn.Module) -> nn.Module:
-        """fairseq's decoder, on the target LM if there is one."""
-        decoder_cfg = copy.copy(cfg)
-        decoder_cfg.no_token_positional_embeddings = not has_positions(cfg, "tgt")
-        if cfg.tgt_fusion == NONE:
-            return super().build_decoder(decoder_cfg, tgt_dict, embed_tokens)
-        representation = build_representation(cfg, "tgt", tgt_dict, cfg.decoder.embed_dim)
-        return LMFusionDecoder(decoder_cfg, tgt_dict, TargetEmbedding(representation))
+        """Build fairseq's decoder, with the target LM if there is one, and able to read the source LM beside it."""
+        decoder_cfg = _stack_config(cfg, "tgt")
+        source = integration(cfg, "src")
+        if integration(cfg, "tgt") is None:
+            if source is None or source.replaces_embeddings:
+                return super().build_decoder(decoder_cfg, tgt_dict, embed_tokens)
+            return LMFusionDecoder(decoder_cfg, tgt_dict, embed_tokens)
+        fusion, side = build_fusion(cfg, "tgt", tgt_dict)
+        fusion.configure(fusion.lm, side, decoder_cfg)
+        if fusion.replaces_embeddings:
+            return LMFusionDecoder(decoder_cfg, tgt_dict, TargetEmbedding(fusion, tgt_dict, side.width))
+        return LMFusionDecoder(decoder_cfg, tgt_dict, embed_tokens, TargetReader(fusion, tgt_dict))
+
+    def fusions(self) -> Iterator[tuple[Fusion, nn.Module]]:
+        """Yield the integration of each side that has one, with the side's stack."""
+        for stack in (self.encoder, self.decoder):
+            if getattr(stack, "fusion", None) is not None:
+                yield stack.fusion, stack
 
     def forward(self, *args: Any, head: Head | None = None, **kwargs: Any) -> Any:
         """As fairseq's transformer; what a ``head`` makes of features and output embeddings stands where logits do.
@@ -128,16 +148,46 @@ class TransformerLMFusion(TransformerModelBase):
             features, extra = super().forward(*args, **{**kwargs, "features_only": True})
             return head(features, self.decoder.output_projection.weight), extra
 
+    def prepare_for_inference_(self, cfg: Any) -> None:
+        """Prepare for decoding, as fairseq does.
+
+        Raises:
+            UserError: the beam has no hypothesis.
+        """
+        check_beam(cfg.generation.beam)
+        super().prepare_for_inference_(cfg)
+
     def load_state_dict(self, state_dict: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """As fairseq's; afterwards the LMs inside have their weights."""
         result = super().load_state_dict(state_dict, *args, **kwargs)
         missing = result.missing_keys if result is not None else []
-        self.needs_weights = self.needs_weights and any(".embed_tokens.representation.lm." in name for name in missing)
+        self.needs_weights = self.needs_weights and any(".representation.lm." in name for name in missing)
         return result
+
+
+def _stack_config(cfg: Any, side: str) -> Any:
+    """Return fairseq's nested configuration for one stack, which may be changed."""
+    stack_cfg = copy.copy(cfg)
+    setattr(stack_cfg, STACKS[side], copy.copy(getattr(cfg, STACKS[side])))
+    stack_cfg.no_token_positional_embeddings = not has_positions(cfg, side)
+    return stack_cfg
 
 
 def _fusion_names() -> Any:
     return [name for name in FusionConfig.__dataclass_fields__ if name.startswith(("src_", "tgt_"))]
+
+
+def _truncate_to_model(task: Any, model: TransformerLMFusion) -> None:
+    """Let ``--truncate-source`` cut to what the model takes; fairseq cuts to --max-source-positions alone.
+
+    fairseq reads its data sets after it has built the model. The task's configuration is a copy: what a checkpoint
+    says stays as it was given.
+    """
+    settings: Any = getattr(task, "cfg", None)
+    limit = model.encoder.max_positions()
+    if getattr(settings, "truncate_source", False) and limit < settings.max_source_positions:
+        logger.info(f"--truncate-source: sources are cut to the {limit} tokens that the model takes")
+        settings.max_source_positions = limit
 
 
 def _fill_defaults(cfg: Any) -> None:
@@ -146,17 +196,6 @@ def _fill_defaults(cfg: Any) -> None:
         for name, spec in FusionConfig.__dataclass_fields__.items():
             if not name.startswith("_") and not hasattr(cfg, name):
                 setattr(cfg, name, spec.default)
-
-
-def _check_trainer(cfg: Any) -> None:
-    """Refuse what a training run's other settings make impossible."""
-    run = getattr(cfg, "_get_parent", lambda: None)()
-    for side in SIDES:
-        for name in ("lm_lr_scale", "lm_freeze_updates"):
-            if getattr(cfg, f"{side}_{name}") is not None:
-                check_optimizer_settings(run, f"--{side}-{name.replace('_', '-')}")
-        if getattr(cfg, f"{side}_lm_freeze_updates"):
-            check_unused_parameters(run, f"--{side}-lm-freeze-updates")
 
 
 def _remember(cfg: Any, name: str, value: str | None) -> None:
@@ -179,7 +218,7 @@ def _use_stored_lm(cfg: Any) -> None:
     path = _checkpoint_to_start_from(cfg) if missing else None
     if path is None:
         return
-    stored = (read_checkpoint(path).get("cfg") or {}).get("model") or {}
+    stored = stored_model_config(read_checkpoint(path))
     for side in missing:
         setattr(cfg, f"{side}_lm_config", stored.get(f"{side}_lm_config"))
 
@@ -193,7 +232,7 @@ def _check_same_lms(cfg: Any, built: Any) -> None:
     path = _checkpoint_to_start_from(cfg) if any(getattr(cfg, f"{side}_lm") for side in SIDES) else None
     if path is None:
         return
-    stored = (read_checkpoint(path).get("cfg") or {}).get("model") or {}
+    stored = stored_model_config(read_checkpoint(path))
     for side in SIDES:
         before, now = stored.get(f"{side}_lm_config"), getattr(built, f"{side}_lm_config")
         if before and now and json.loads(before).get("fingerprint") != json.loads(now)["fingerprint"]:
@@ -207,7 +246,4 @@ def _checkpoint_to_start_from(cfg: Any) -> Path | None:
     """The checkpoint fairseq-train is about to take weights from, if any."""
     parent = getattr(cfg, "_get_parent", lambda: None)()
     options = parent.get("checkpoint") if parent is not None else None
-    if options is None:
-        return None
-    path, _ = starts_from(options)
-    return None if path is None else whole_checkpoint(path)
+    return None if options is None else starts_from(options)

@@ -1,66 +1,123 @@
-"""The source side: representations as the encoder's word embeddings (SPEC section 2)."""
+"""The source side: what an integration gives as the encoder's word embeddings, or beside them (SPEC section 2)."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import torch
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerEncoderBase
 from torch import Tensor, nn
 
+from lmfusion.fusion.interface import ENCODER, Fusion
+from lmfusion.fusion.places import wrap_attention
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.lm.vocabulary import Framed
+
+CARRIED = "lm_states"
+"""Key of an encoder's output: what the decoder's layers read of the source language model."""
 
 
-class SourceEmbedding(nn.Module):
-    """Looks like an embedding to fairseq's encoder.
+class SourceReader(nn.Module):
+    """A side's token rows, read by a language model.
 
-    The LM was trained on ``</s> w1 ... wn </s>`` and fairseq's source is ``w1 ... wn </s>``: the
-    leading </s> is added for the LM and its state dropped again.
+    fairseq's source is ``w1 ... wn </s>``, padded on either side. The language model gets rows that are left-aligned,
+    in its own ids, with the symbols around them that it was trained with.
 
     Args:
-        representation: of either strategy; ``(B x T tokens) -> B x T x C``, attributes ``lm`` and
-            ``output_dim``.
-        leading_eos: add it; models converted from the released code may do without.
+        fusion: the integration.
+        dictionary: of the source.
     """
 
-    def __init__(self, representation: nn.Module, *, leading_eos: bool = True) -> None:
+    def __init__(self, fusion: Fusion, dictionary: Dictionary) -> None:
         super().__init__()
-        self.representation = representation
-        self.leading_eos = leading_eos
-        lm = representation.lm
-        assert isinstance(lm, PretrainedLM)
-        self.padding_idx = lm.padding_idx
-        self.eos_idx = lm.eos_idx
-        self.num_embeddings = len(lm.symbols)
-        self.embedding_dim = representation.output_dim
+        self.representation = fusion  # under this name in checkpoints
+        self.padding_idx = dictionary.pad()
+        self.num_embeddings = len(dictionary)
+
+    @property
+    def fusion(self) -> Fusion:
+        """The integration."""
+        fusion = self.representation
+        assert isinstance(fusion, Fusion)
+        return fusion
 
     @property
     def lm(self) -> PretrainedLM:
         """The language model inside."""
-        lm = self.representation.lm
-        assert isinstance(lm, PretrainedLM)
-        return lm
+        return self.fusion.lm
 
-    def forward(self, src_tokens: Tensor) -> Tensor:
-        """B x S, padding on either side -> B x S x C; zero at padding."""
+    def read(self, src_tokens: Tensor) -> tuple[Any, Framed, RowLayout]:
+        """Read B x S tokens: what the integration makes of them, the frame and the layout of the rows."""
         layout = RowLayout(src_tokens.eq(self.padding_idx))
-        words = layout.align(src_tokens)
-        leading = words.new_full((words.size(0), int(self.leading_eos)), self.eos_idx)
-        x = self.representation(torch.cat([leading, words], dim=1))[:, leading.size(1) :]
-        x = x.masked_fill(layout.padding.unsqueeze(-1), 0.0)
+        vocabulary = self.lm.vocabulary
+        framed = vocabulary.frame(vocabulary.ids(layout.align(src_tokens)))
+        return self.fusion.read(framed.tokens), framed, layout
+
+    def as_embeddings(self, states: Tensor, framed: Framed, layout: RowLayout) -> Tensor:
+        """Bring states of framed rows to where the source's tokens stood: B x S x C, zero at padding."""
+        x = framed.crop(states).masked_fill(layout.padding.unsqueeze(-1), 0.0)
         return layout.restore(x)
 
 
-class LMFusionEncoder(TransformerEncoderBase):
-    """fairseq's encoder on a :class:`SourceEmbedding`: no longer than its LM allows."""
+class SourceEmbedding(SourceReader):
+    """An integration that looks like an embedding to fairseq's encoder."""
 
-    def __init__(self, cfg: Any, dictionary: Dictionary, embed_tokens: SourceEmbedding) -> None:
+    def __init__(self, fusion: Fusion, dictionary: Dictionary, width: int) -> None:
+        super().__init__(fusion, dictionary)
+        self.embedding_dim = width
+
+    def forward(self, src_tokens: Tensor) -> Tensor:
+        """Embed: B x S, padding on either side -> B x S x C; zero at padding."""
+        states, framed, layout = self.read(src_tokens)
+        return self.as_embeddings(self.fusion.embed(states), framed, layout)
+
+
+class LMFusionEncoder(TransformerEncoderBase):
+    """fairseq's encoder with a source language model: no longer than that allows.
+
+    Args:
+        cfg: fairseq's configuration of the model, with our flags.
+        dictionary: of the source.
+        embed_tokens: a :class:`SourceEmbedding`, or embeddings of its own.
+        reader: where the embeddings are its own: what reads the language model beside them.
+    """
+
+    def __init__(
+        self, cfg: Any, dictionary: Dictionary, embed_tokens: nn.Module, reader: SourceReader | None = None
+    ) -> None:
         super().__init__(cfg, dictionary, embed_tokens)
+        self.reader = reader
         if cfg.src_embed_scale is not None:
             self.embed_scale = cfg.src_embed_scale
+        wrap_attention(self.fusion, self, ENCODER)
+
+    @property
+    def fusion(self) -> Fusion:
+        """The integration."""
+        fusion = (self.reader or self.embed_tokens).fusion
+        assert isinstance(fusion, Fusion)
+        return fusion
+
+    def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> Any:
+        """Encode as fairseq's; what the decoder reads of the language model is in the output, too."""
+        if self.reader is None:
+            return super().forward(src_tokens, *args, **kwargs)
+        states, framed, layout = self.reader.read(src_tokens)
+        carried = [
+            self.reader.as_embeddings(tensor, framed, layout) for tensor in self.fusion.carry(states)
+        ]
+        padding = src_tokens.eq(self.padding_idx)
+        self.fusion.receive(carried, padding)
+        return {**super().forward(src_tokens, *args, **kwargs), CARRIED: carried}
+
+    def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> Any:
+        """Let the output follow the beam: row b becomes former row ``new_order[b]``."""
+        reordered = super().reorder_encoder_out(encoder_out, new_order)
+        if CARRIED in encoder_out:
+            reordered[CARRIED] = [tensor.index_select(0, new_order) for tensor in encoder_out[CARRIED]]
+        return reordered
 
     def max_positions(self) -> int:
-        """Longest source in tokens, final </s> included."""
-        return min(super().max_positions(), self.embed_tokens.lm.max_positions())
+        """Return the longest source in tokens, final </s> included."""
+        return min(super().max_positions(), self.fusion.lm.max_positions())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import torch.nn.functional as F
@@ -15,13 +16,14 @@ from fairseq.models import (
 from torch import Tensor, nn
 
 from lmfusion.errors import UserError
-from lmfusion.lm.interface import Head, IncrementalState
+from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
 from lmfusion.lm.transformer.attention import NO_BIAS_KV, CausalSelfAttention
-from lmfusion.lm.transformer.base import TrainableLM, TransformerLM
+from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
 from lmfusion.lm.transformer.config import CausalLMConfig, big_architecture, plain_config
 from lmfusion.lm.transformer.layout import RowLayout
 
 
+@register_lm("causal")
 class CausalLM(TransformerLM, FairseqIncrementalDecoder):
     """One tower, left to right.
 
@@ -30,14 +32,18 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
         dictionary: of the text.
     """
 
-    is_causal = True
+    Config = CausalLMConfig
+    title = "causal language model"
+    architecture = "uni_transformer_lm"
+    sees_future = False
+    incremental = True
 
     def __init__(self, config: dict[str, Any], dictionary: Dictionary) -> None:
         FairseqIncrementalDecoder.__init__(self, dictionary)
         self._build_common(config, dictionary)
         self.layers = self._build_tower(NO_BIAS_KV)
         self.state_dim = self.embed_dim
-        self.num_states = 1 + self.num_layers
+        self.state_names = ["embedding", *(f"layer {number}" for number in range(1, self.num_layers + 1))]
 
     def forward(
         self,
@@ -60,30 +66,32 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
         # fairseq's generator asks for attention to a source, where there is none.
         return self.output_layer(self.top_state(prev_output_tokens, incremental_state), head), {"attn": None}
 
-    def layer_states(
-        self, tokens: Tensor, incremental_state: IncrementalState | None = None
-    ) -> list[Tensor]:
-        """Embeddings and the N layers, each B x T x C: the TGT-ELMO list (SPEC section 2).
+    def states(
+        self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
+    ) -> LMStates:
+        """Compute the TGT-ELMO list (SPEC section 2): embeddings and N layers, each B x T x C; the top is the last one.
 
-        With ``incremental_state`` rows must have no padding, as in fairseq's beam search; only
-        states of tokens behind the cached ones are computed and returned.
+        No layer norm follows the last layer. With ``incremental_state`` rows must have no padding, as in fairseq's beam
+        search; only states of tokens behind the cached ones are computed and returned.
         """
         if incremental_state is not None:
-            self.check_length(tokens.size(1))
-            seen = self._first_attention.cached_length(incremental_state)
-            x = self.embed(tokens[:, seen:], offset=seen)
-            return [x, *self.layers(x, incremental_state)]
-        x, states, layout = self._run_layers(tokens)
-        return [layout.restore(state) for state in [x, *(layout.unpack(state) for state in states)]]
+            layers = self._continue(tokens, incremental_state)
+        else:
+            x, states, layout = self._run_layers(tokens)
+            wanted = [x, *states] if LAYERS in want else states[-1:]
+            # Embeddings are not packed, the layers are.
+            layers = [layout.restore(state if state is x else layout.unpack(state)) for state in wanted]
+        found = LMStates(top=layers[-1] if TOP in want else None)
+        if LAYERS in want:
+            found.layers, found.names = layers, self.state_names
+        return found
 
-    def top_state(
-        self, tokens: Tensor, incremental_state: IncrementalState | None = None
-    ) -> Tensor:
-        """The last layer's output, B x T x C; no layer norm follows it."""
-        if incremental_state is not None:
-            return self.layer_states(tokens, incremental_state)[-1]
-        _, states, layout = self._run_layers(tokens)
-        return layout.restore(layout.unpack(states[-1]))
+    def _continue(self, tokens: Tensor, incremental_state: IncrementalState) -> list[Tensor]:
+        """Return embeddings and layers of the tokens behind the cached ones."""
+        self.check_length(tokens.size(1))
+        seen = self._first_attention.cached_length(incremental_state)
+        x = self.embed(tokens[:, seen:], offset=seen)
+        return [x, *self.layers(x, incremental_state)]
 
     def _run_layers(self, tokens: Tensor) -> tuple[Tensor, list[Tensor], RowLayout]:
         """Embeddings of left-aligned rows, the N layers as the layout packs them, the layout."""
@@ -114,8 +122,9 @@ class UniTransformerLanguageModel(TrainableLM):
         """Build an untrained model for fairseq's ``language_modeling`` task.
 
         Raises:
-            UserError: if the task asks for other targets than the next token.
+            UserError: if the task asks for other targets than the next token, or translates.
         """
+        check_task(task)
         targets = list(getattr(task, "targets", ["future"]))
         if targets != ["future"]:
             given = " ".join(f"--{target}-target" for target in targets)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
-from typing import Any
+from collections.abc import Set as AbstractSet
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -17,9 +18,9 @@ from fairseq.models import FairseqDecoder, register_model, register_model_archit
 from torch import Tensor, nn
 
 from lmfusion.errors import UserError
-from lmfusion.lm.interface import FORWARD, WIDE, Head, IncrementalState
+from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
 from lmfusion.lm.transformer.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
-from lmfusion.lm.transformer.base import TrainableLM, TransformerLM
+from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
 from lmfusion.lm.transformer.config import ClozeLMConfig, big_architecture, plain_config
 from lmfusion.lm.transformer.join import AttentionJoin, LinearJoin
 from lmfusion.lm.transformer.layout import RowLayout, shift_left, shift_right
@@ -27,6 +28,7 @@ from lmfusion.lm.transformer.layout import RowLayout, shift_left, shift_right
 TARGET_SETS = (["self"], ["future", "past"], ["self", "future", "past"])
 
 
+@register_lm("cloze")
 class ClozeLM(TransformerLM, FairseqDecoder):
     """Forward and backward tower, joined.
 
@@ -40,7 +42,12 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         UserError: if the targets or flags make no model.
     """
 
-    is_causal = False
+    Config = ClozeLMConfig
+    title = "cloze language model"
+    architecture = "bi_transformer_lm"
+    structure: ClassVar[tuple[str, ...]] = ("targets",)
+    sees_future = True
+    incremental = False
 
     def __init__(self, config: dict[str, Any], dictionary: Dictionary) -> None:
         _check(config)
@@ -55,8 +62,14 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         self.backward_layers = None if shared else self._build_tower(bias_kv)
         self.join: nn.Module | None = self._build_join() if "self" in self.targets else None
         self.state_dim = 2 * self.embed_dim
-        # embeddings, N layers, and with a join its context and its output
-        self.num_states = 1 + self.num_layers + (2 if self.join is not None else 0)
+        layers = [f"layer {number}" for number in range(1, self.num_layers + 1)]
+        self.state_names = ["embedding", *layers, *(["context", "joined"] if self.join is not None else [])]
+
+    @classmethod
+    def described_by(cls, model: dict[str, Any], task: dict[str, Any]) -> dict[str, Any]:
+        """Return the config that a checkpoint's flags stand for; what is predicted is told by those of the task."""
+        targets = [name for name in ("self", "future", "past") if task.get(f"{name}_target")]
+        return {**model, "targets": targets or ["self"]}
 
     def _build_join(self) -> nn.Module:
         config = self.config
@@ -109,7 +122,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         Raises:
             UserError: naming what to use instead.
         """
-        if self.join is None and self.top != FORWARD:
+        if self.join is None:
             raise UserError(
                 "this pair of language models (trained with --future-target --past-target) has no "
                 "joining block and so no single top state: use --src-fusion elmo, or a cloze LM "
@@ -146,38 +159,34 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         states = [layout.restore(tops[target]) for target in self.targets]
         return self.output_layer(states[0] if len(states) == 1 else torch.stack(states, dim=1), head), {}
 
-    def layer_states(
-        self, tokens: Tensor, incremental_state: IncrementalState | None = None
-    ) -> list[Tensor]:
-        """The SRC-ELMO list (SPEC section 2), L tensors of B x T x 2C.
+    def states(
+        self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
+    ) -> LMStates:
+        """Compute the SRC-ELMO list (SPEC section 2), L x B x T x 2C, and the joining block's output, B x T x C.
 
-        ``[embedding; embedding]``, each layer's ``[forward; backward]``, the context
-        ``[join[i-1]; join[i+1]]``, and the joining block's output doubled. Here the joining block
-        may see the token itself.
+        The list is ``[embedding; embedding]``, each layer's ``[forward; backward]``, the context
+        ``[join[i-1]; join[i+1]]``, and the joining block's output doubled. As a representation the joining block may
+        see the token itself.
+
+        Raises:
+            UserError: if the top is wanted of a pair of LMs, which has no joining block.
         """
         layout = RowLayout(tokens.eq(self.padding_idx))
-        fwd, bwd = self.tower_states(layout.align(tokens), layout)
-        states = [torch.cat(pair, dim=-1) for pair in zip(fwd, bwd)]
-        if self.join is not None:
-            top = self._joined(fwd[-1], bwd[-1], layout, include_self=True)
+        found = LMStates()
+        if LAYERS not in want:
+            fwd, bwd = self._tops(layout.align(tokens), layout)
+            found.top = layout.restore(self._joined(fwd, bwd, layout, include_self=True))
+            return found
+        forward, backward = self.tower_states(layout.align(tokens), layout)
+        states = [torch.cat(pair, dim=-1) for pair in zip(forward, backward)]
+        if self.join is not None or TOP in want:
+            top = self._joined(forward[-1], backward[-1], layout, include_self=True)
+            found.top = layout.restore(top) if TOP in want else None
             top = top.masked_fill(layout.padding.unsqueeze(-1), 0.0)
             states.append(torch.cat([shift_right(top), shift_left(top)], dim=-1))
             states.append(torch.cat([top, top], dim=-1))
-        return [layout.restore(state) for state in states]
-
-    def top_state(
-        self, tokens: Tensor, incremental_state: IncrementalState | None = None
-    ) -> Tensor:
-        """The joining block's output with the token itself visible (if ``top`` is as always), B x T x C.
-
-        Raises:
-            UserError: for a pair of LMs without a joining block.
-        """
-        layout = RowLayout(tokens.eq(self.padding_idx))
-        fwd, bwd = self._tops(layout.align(tokens), layout)
-        if self.top == FORWARD:
-            return layout.restore(fwd)
-        return layout.restore(self._joined(fwd, bwd, layout, include_self=self.top == WIDE))
+        found.layers, found.names = [layout.restore(state) for state in states], self.state_names
+        return found
 
 
 def _check(config: dict[str, Any]) -> None:
@@ -209,7 +218,12 @@ class BiTransformerLanguageModel(TrainableLM):
 
     @classmethod
     def build_model(cls, cfg: ClozeLMConfig, task: Any) -> BiTransformerLanguageModel:
-        """Build an untrained model for fairseq's ``language_modeling`` task."""
+        """Build an untrained model for fairseq's ``language_modeling`` task.
+
+        Raises:
+            UserError: if the task translates.
+        """
+        check_task(task)
         config = plain_config(cfg, ClozeLMConfig)
         config["targets"] = list(getattr(task, "targets", ["self"]))
         return cls(ClozeLM(config, task.target_dictionary))

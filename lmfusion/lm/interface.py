@@ -1,4 +1,4 @@
-"""The one small interface through which everything else sees a pretrained language model.
+"""The one interface through which everything else sees a pretrained language model, and the register of families.
 
 Shape legend of the whole package
 ---------------------------------
@@ -12,102 +12,211 @@ Our own tensors are batch-first (``B x T x C``). What goes into fairseq's layers
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any, Callable, Optional
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Callable, ClassVar, Optional, TypeVar
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lmfusion.errors import UserError
+from lmfusion.lm.freezing import Freezable
+from lmfusion.lm.vocabulary import Vocabulary
 
 IncrementalState = dict[str, dict[str, Optional[Tensor]]]
 
 # What is done with states (... x C) and output embeddings (V x C): F.linear makes logits of them.
 Head = Callable[[Tensor, Tensor], Any]
 
-# What the top state of a cloze LM can be: the joining block's output with the token itself visible, as in pretraining
-# with the token hidden, or (of a pair of LMs, which has no joining block) the forward tower's.
-TOPS = (WIDE, NARROW, FORWARD) = ("wide", "narrow", "forward")
+LAYERS, TOP = "layers", "top"
+"""What can be asked of :meth:`PretrainedLM.states`."""
 
 
-def dictionary_hash(symbols: Iterable[str]) -> str:
-    """SHA-256 (hex) of a dictionary: its symbols in index order, special symbols included.
-
-    Counts do not matter: two dictionaries with this hash give every token the same index.
-    """
-    return hashlib.sha256("\n".join(symbols).encode("utf-8")).hexdigest()
-
-
-def first_difference(ours: list[str], theirs: list[str]) -> int | None:
-    """Index of the first symbol in which two dictionaries differ, or None if they are equal."""
-    for index, (our_symbol, their_symbol) in enumerate(zip(ours, theirs)):
-        if our_symbol != their_symbol:
-            return index
-    return None if len(ours) == len(theirs) else min(len(ours), len(theirs))
-
-
-class PretrainedLM(nn.Module, ABC):
-    """A language model as the fusion code sees it.
-
-    Subclasses set the attributes below and implement :meth:`layer_states` and :meth:`top_state`.
-    A new family of representations is one such subclass.
+@dataclass
+class LMStates:
+    """What a language model says of a batch, as far as it was asked for.
 
     Attributes:
-        embed_dim: C, channels of :meth:`top_state`.
-        state_dim: C', channels of every tensor in :meth:`layer_states`.
-        num_layers: N, transformer blocks of one tower.
-        num_states: L, number of tensors :meth:`layer_states` returns.
-        padding_idx: index of the padding symbol.
-        eos_idx: index of ``</s>``, with which a sentence begins and ends.
-        is_causal: True if no state depends on a later token.
-        symbols: the dictionary's symbols in index order.
-        config: everything needed to build the same model again, as plain values.
-        top: one of :data:`TOPS`; models converted from the released code may have another than the first.
+        layers: L tensors of B x T x C', lowest first; empty unless asked for.
+        names: of these, one each.
+        top: the state before the softmax, B x T x C; None unless asked for.
     """
 
+    layers: list[Tensor] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    top: Tensor | None = None
+
+
+class PretrainedLM(Freezable, ABC):
+    """A language model as the fusion code sees it: states for tokens, never asking what they are for.
+
+    A family is one subclass in one file, registered by :func:`register_lm`. It sets the attributes below, builds itself
+    from ``config`` and a vocabulary, and implements :meth:`states`, :meth:`can_read` and :meth:`read`.
+
+    Attributes:
+        family: the name it is registered under.
+        Config: dataclass of plain values from which an untrained copy is built.
+        title: what people call it, for tables and messages.
+        sees_future: whether a state depends on later tokens; a target side refuses such a model.
+        incremental: whether it can continue from a decoding state; a target side needs that.
+        by_symbol: whether a side's dictionary may be another one, looked up symbol by symbol.
+        config: everything needed to build the same model again, as plain values.
+        embed_dim: C, channels of the top state.
+        state_dim: C', channels of every layer state.
+        state_names: names of the L layer states, lowest first.
+        num_layers: N, number of layers that can be frozen one by one.
+        token_embedding: ids -> vectors, before scale, positions and norms.
+    """
+
+    family: ClassVar[str]
+    Config: ClassVar[Any]
+    title: ClassVar[str] = "language model"
+    sees_future: ClassVar[bool]
+    incremental: ClassVar[bool]
+    by_symbol: ClassVar[bool] = False
+    config: dict[str, Any]
     embed_dim: int
     state_dim: int
-    num_layers: int
-    num_states: int
-    padding_idx: int
-    eos_idx: int
-    is_causal: bool
-    symbols: list[str]
-    config: dict[str, Any]
-    frozen: bool = False
-    top: str = WIDE
+    state_names: list[str]
+    num_layers: int = 0
 
-    @abstractmethod
-    def layer_states(
-        self, tokens: Tensor, incremental_state: IncrementalState | None = None
-    ) -> list[Tensor]:
-        """States of every layer, embeddings first (``SPEC`` section 2 lists them).
+    def __init__(self, config: Any, vocabulary: Vocabulary) -> None:
+        super().__init__()
+        self._adopt(config, vocabulary)
+
+    def _adopt(self, config: Any, vocabulary: Vocabulary) -> None:
+        """Take over config and vocabulary; for families whose other base class makes the module."""
+        self.config = dict(config) if isinstance(config, dict) else asdict(config)
+        self.symbol_table = vocabulary  # under this name in checkpoints written so far
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The model's symbols and what it expects around a sentence."""
+        return self.symbol_table
+
+    @classmethod
+    def can_read(cls, path: Path) -> bool:
+        """Return whether :meth:`read` is for what lies at ``path``; look at no more of it than that takes."""
+        return False
+
+    @classmethod
+    def read(cls, path: Path, **overrides: Any) -> PretrainedLM:
+        """Read a model with its weights from what :meth:`can_read` said yes to.
 
         Args:
-            tokens: B x T token indices; padding may be on either side.
-            incremental_state: fairseq's decoding state; ``tokens`` is then the whole prefix and
-                only states of positions not seen before are computed and returned.
+            path: of a file or folder.
+            overrides: config values to replace, e.g. ``dropout=0.3`` for fine-tuning.
+
+        Raises:
+            UserError: if it is damaged, unsafe or incomplete.
+        """
+        raise UserError(f"{path}: a model of the family {cls.family} is not read from files.")
+
+    @classmethod
+    def build(cls, config: dict[str, Any], symbols: list[str], **overrides: Any) -> PretrainedLM:
+        """Build an untrained model; a checkpoint's weights come later.
+
+        Args:
+            config: as :attr:`config` of another one; what older files lack takes its default.
+            symbols: the model's, in index order.
+            overrides: config values to replace.
+        """
+        known = cls.Config.__dataclass_fields__
+        values = {name: value for name, value in {**config, **overrides}.items() if name in known}
+        return cls(cls.Config(**values), cls.make_vocabulary(config, symbols))
+
+    @classmethod
+    def make_vocabulary(cls, config: dict[str, Any], symbols: list[str]) -> Vocabulary:
+        """Return the vocabulary of these symbols with the frame the family was trained with."""
+        return Vocabulary(symbols)
+
+    @classmethod
+    def layer_of(cls, name: str) -> int | None:
+        """Return the place of a weight (by its name in the state dict) in :meth:`modules_from_below`; None: in none."""
+        return None
+
+    @abstractmethod
+    def states(
+        self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
+    ) -> LMStates:
+        """Compute what is wanted of a batch, in one pass.
+
+        Args:
+            tokens: B x T token indices of the model's vocabulary; padding may be on either side.
+            incremental_state: fairseq's decoding state; ``tokens`` is then the whole prefix, without padding, and only
+                states of positions not seen before are computed and returned.
+            want: of :data:`LAYERS` and :data:`TOP`.
 
         Returns:
-            L tensors of B x T x C' (B x T_new x C' with ``incremental_state``). States at padding
-            are unspecified.
+            States of B x T x C' and B x T x C (T_new with ``incremental_state``); unspecified at padding.
+
+        Raises:
+            UserError: if a row is longer than the model takes, or there is no single top state.
         """
 
     @abstractmethod
-    def top_state(
-        self, tokens: Tensor, incremental_state: IncrementalState | None = None
-    ) -> Tensor:
-        """The state before the softmax, B x T x C; arguments as in :meth:`layer_states`."""
-
-    @abstractmethod
     def max_positions(self) -> int:
-        """Longest sentence the model takes, in tokens as fairseq counts them (one ``</s>``)."""
+        """Return the longest sentence the model takes, in tokens as fairseq counts them (one ``</s>``)."""
 
-    @abstractmethod
-    def modules_from_below(self) -> list[list[nn.Module]]:
-        """The embeddings, then every layer's blocks (of all towers): N + 1 lists. What is above them is in none."""
+    def layer_states(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> list[Tensor]:
+        """Return the states of every layer, embeddings first: L x B x T x C'; arguments as of :meth:`states`."""
+        return self.states(tokens, incremental_state, want={LAYERS}).layers
+
+    def top_state(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> Tensor:
+        """Return the state before the softmax, B x T x C; arguments as of :meth:`states`."""
+        top = self.states(tokens, incremental_state, want={TOP}).top
+        assert top is not None
+        return top
+
+    def logits(self, top: Tensor) -> Tensor:
+        """Turn top states into logits: ... x C -> ... x V.
+
+        Raises:
+            UserError: if the family predicts nothing.
+        """
+        raise UserError(f"a {self.title} predicts no words.")
+
+    def pool(self, states: Tensor, padding: Tensor) -> Tensor:
+        """Make one vector of each row's states: the mean over its words.
+
+        Args:
+            states: B x T x C.
+            padding: B x T, True at padding.
+
+        Returns:
+            B x C.
+        """
+        words = (~padding).unsqueeze(-1)
+        return (states * words).sum(1) / words.sum(1).clamp(min=1)
+
+    def encode(self, text: str) -> Tensor:
+        """Turn a sentence into ids with the frame of the model's training: 1 x T; see :meth:`Vocabulary.encode`."""
+        return self.vocabulary.encode(text)
+
+    def decode(self, tokens: Tensor) -> str:
+        """Turn ids (T, or 1 x T) back into text, without frame and padding."""
+        return self.vocabulary.decode(tokens)
+
+    @property
+    def padding_idx(self) -> int:
+        """Index of the padding symbol."""
+        return self.vocabulary.padding_idx
+
+    @property
+    def symbols(self) -> list[str]:
+        """The symbols in index order."""
+        return self.vocabulary.symbols
+
+    @property
+    def num_states(self) -> int:
+        """L, number of layer states."""
+        return len(self.state_names)
+
+    @property
+    def dictionary_hash(self) -> str:
+        """SHA-256 of the symbols."""
+        return self.vocabulary.hash
 
     def check_top_state(self) -> None:
         """Refuse a model that has no single top state.
@@ -119,53 +228,24 @@ class PretrainedLM(nn.Module, ABC):
     def drop_softmax(self) -> None:
         """Forget weights that only predictions need; representations do not change."""
 
-    @property
-    def dictionary_hash(self) -> str:
-        """SHA-256 of the dictionary the model was trained with."""
-        return dictionary_hash(self.symbols)
 
-    def freeze(self) -> PretrainedLM:
-        """Fix all weights and switch dropout off for good: :meth:`train` no longer does anything."""
-        self.frozen = True
-        self.requires_grad_(False)
-        return self.eval()
-
-    def unfreeze(self) -> PretrainedLM:
-        """Make all weights trainable again; call :meth:`train` to switch dropout on."""
-        self.frozen = False
-        return self.requires_grad_(True)
-
-    def freeze_layers(self, count: int) -> None:
-        """Fix the embeddings and the lowest ``count`` layers; with 0 nothing, not even the embeddings.
-
-        Raises:
-            UserError: if there are not as many layers, or nothing would be left to train.
-        """
-        below = self.modules_from_below()
-        if not 0 <= count < len(below):
-            raise UserError(f"the language model has {len(below) - 1} layers, and {count} of them cannot be frozen.")
-        for module in [module for layer in below[: count + 1] for module in layer] if count else []:
-            module.requires_grad_(False)
-        if not any(parameter.requires_grad for parameter in self.parameters()):
-            raise UserError(
-                f"with {count} frozen layers nothing of the language model would be trained: freeze fewer, or use the "
-                f"frozen model by elmo."
-            )
-
-    def train(self, mode: bool = True) -> PretrainedLM:
-        """As :meth:`torch.nn.Module.train`, except that a frozen model stays in eval mode."""
-        return super().train(mode and not self.frozen)
+Family = TypeVar("Family", bound=type[PretrainedLM])
+FAMILIES: dict[str, type[PretrainedLM]] = {}
+"""The registered families by name."""
 
 
-def state_fingerprint(module: nn.Module) -> str:
-    """SHA-256 (hex) over names, shapes and float32 values of a module's parameters.
+def register_lm(name: str) -> Callable[[Family], Family]:
+    """Register a subclass of :class:`PretrainedLM` under its name in checkpoints, flags and tables.
 
-    The same weights give the same fingerprint whether they are kept in half or single precision
-    only if they are representable in both; lmfusion takes it after loading, in float32.
+    Raises:
+        UserError: if another class has that name already.
     """
-    digest = hashlib.sha256()
-    for name, parameter in sorted(module.named_parameters()):
-        values = parameter.detach().to("cpu", torch.float32).contiguous()
-        digest.update(f"{name}{tuple(values.shape)}".encode())
-        digest.update(values.numpy().tobytes())
-    return digest.hexdigest()
+
+    def register(family: Family) -> Family:
+        known = FAMILIES.setdefault(name, family)
+        if known is not family:
+            raise UserError(f"the family {name} is registered twice, by {known.__module__} and {family.__module__}.")
+        family.family = name
+        return family
+
+    return register

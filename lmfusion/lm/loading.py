@@ -1,129 +1,90 @@
-"""From a file to a pretrained language model."""
+"""From a path to the family that can read it, and to a pretrained language model."""
 
 from __future__ import annotations
 
 import logging
-from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from fairseq.data import Dictionary
-
-from lmfusion.checkpoint.contents import check_sizes
-from lmfusion.checkpoint.reading import DAMAGE, first_line, model_config, read_checkpoint
+# The families; one line each. Those of a user's own folder register themselves in the same way.
+import lmfusion.lm.causal
+import lmfusion.lm.cloze  # noqa: F401
+from lmfusion.checkpoint.reading import read_file
 from lmfusion.errors import UserError
-from lmfusion.lm.causal import CausalLM
-from lmfusion.lm.cloze import ClozeLM
-from lmfusion.lm.interface import PretrainedLM
-from lmfusion.lm.strict_loading import PREFIX, load_strictly
-from lmfusion.lm.transformer.base import TransformerLM, dictionary_of
-from lmfusion.lm.transformer.config import CausalLMConfig, ClozeLMConfig, LMConfig, plain_config
-from lmfusion.lm.vocabulary import decode_symbols
+from lmfusion.lm.interface import FAMILIES, PretrainedLM
+from lmfusion.lm.old_checkpoints import modern_lm
+from lmfusion.lm.transformer.reading import lm_architecture
 
 logger = logging.getLogger(__name__)
 
-FAMILIES: dict[str, tuple[type[TransformerLM], type[LMConfig]]] = {
-    "bi_transformer_lm": (ClozeLM, ClozeLMConfig),
-    "uni_transformer_lm": (CausalLM, CausalLMConfig),
-}
-_SYMBOLS = PREFIX + "symbol_table.codes"
-
-
-def _family(path: Path, model: dict[str, Any]) -> str:
-    from fairseq.models import ARCH_MODEL_NAME_REGISTRY
-
-    name = str(model.get("_name") or model.get("arch"))
-    family = ARCH_MODEL_NAME_REGISTRY.get(name, name)
-    if family in FAMILIES:
-        return family
-    kind = "a sequence-to-sequence model" if "encoder_layers" in model else "another kind of model"
-    raise UserError(
-        f"{path} holds {name}, {kind}, where a pretrained language model belongs: give a "
-        f"checkpoint of {' or '.join(FAMILIES)}."
-    )
-
-
-def describe(lm: PretrainedLM) -> dict[str, Any]:
-    """Plain values from which :func:`build` makes an untrained copy of ``lm``."""
-    family = "uni_transformer_lm" if lm.is_causal else "bi_transformer_lm"
-    return {"family": family, **lm.config}
-
-
-def build(description: dict[str, Any], dictionary: Dictionary, **overrides: Any) -> PretrainedLM:
-    """An untrained language model.
-
-    Args:
-        description: from :func:`describe`; values that older files lack take their defaults.
-        dictionary: of its text.
-        overrides: values to replace, e.g. ``dropout=0.3``.
-
-    Raises:
-        UserError: if the family is unknown.
-    """
-    if description.get("family") not in FAMILIES:
-        raise UserError(
-            f"unknown language model family {description.get('family')!r}; "
-            f"known are {', '.join(FAMILIES)}."
-        )
-    model_class, config_class = FAMILIES[description["family"]]
-    defaults = {
-        name: spec.default for name, spec in config_class.__dataclass_fields__.items()
-    }
-    given = {key: value for key, value in overrides.items() if value is not None}
-    config = plain_config(Namespace(**{**defaults, **description, **given}), config_class)
-    if "targets" in description:
-        config["targets"] = list(description["targets"])
-    return model_class(config, dictionary)
-
 
 def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
-    """Load a pretrained language model: frozen, in eval mode and float32, from this file alone.
+    """Load a pretrained language model: frozen, in eval mode and float32, from this file or folder alone.
 
     Args:
-        path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``.
+        path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``, or what another registered family reads.
         overrides: config values to replace, e.g. ``dropout=0.3`` for fine-tuning.
 
     Raises:
-        UserError: if the file is missing, damaged, unsafe, not a language model, or its weights
-            are not those of the model it describes (all differences are listed by name).
+        UserError: if it is missing, damaged, unsafe, not a language model, or its weights are not those of the model it
+            describes (all differences are listed by name).
     """
     path = Path(path)
-    state = read_checkpoint(path)
-    model = model_config(path, state)
-    description = {**model, "family": _family(path, model)}
-    if description["family"] == "bi_transformer_lm":
-        with _said_of(path):
-            description["targets"] = _targets(state)
-    check_sizes(path, state)
-    weights: dict[str, torch.Tensor] = state["model"]
-    if _SYMBOLS not in weights:
-        raise UserError(f"{path} has no dictionary in it ({_SYMBOLS} is missing): export it again.")
-    with _said_of(path):
-        dictionary = dictionary_of(decode_symbols(weights[_SYMBOLS]))
-        lm = build(description, dictionary, **overrides)
-    load_strictly(lm, weights, path)
+    family = next((family for family in FAMILIES.values() if path.exists() and family.can_read(path)), None)
+    if family is None:
+        read_file(path, mmap=True)  # says what is wrong with it, if anything is
+        raise UserError(
+            f"{path} holds {lm_architecture(path)}, where a pretrained language model belongs: give one of a "
+            f"registered family ({', '.join(sorted(FAMILIES))})."
+        )
+    _check_overrides(family, overrides)
+    lm = family.read(path, **overrides)
     tensors = sum(1 for _ in lm.parameters())
     count = sum(parameter.numel() for parameter in lm.parameters())
     logger.info(f"loaded {tensors} tensors with {count:,} parameters from {path}")
     return lm.freeze()
 
 
-@contextmanager
-def _said_of(path: Path) -> Iterator[None]:
-    """What goes wrong when a described model is built, as one line about the file that describes it."""
-    try:
-        yield
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from error
-    except (*DAMAGE, ArithmeticError) as error:
-        raise UserError(f"{path} describes no language model ({first_line(error)}): train it again.") from error
+def _check_overrides(family: type[PretrainedLM], overrides: dict[str, Any]) -> None:
+    unknown = sorted(name for name, value in overrides.items() if value is not None and not _has(family, name))
+    if unknown:
+        raise UserError(f"a {family.title} ({family.family}) has no {', '.join(unknown)} to set: leave it out.")
 
 
-def _targets(state: dict[str, Any]) -> list[str]:
-    """What a cloze LM was trained to predict, from the task's flags."""
-    task = state["cfg"].get("task") or {}
-    task = vars(task) if isinstance(task, Namespace) else task
-    return [name for name in ("self", "future", "past") if task.get(f"{name}_target")] or ["self"]
+def _has(family: type[PretrainedLM], name: str) -> bool:
+    return name in family.Config.__dataclass_fields__
+
+
+def describe(lm: PretrainedLM, served: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return plain values from which :func:`build` makes an untrained copy of ``lm``.
+
+    Args:
+        lm: a language model.
+        served: symbols of the dictionary that the description will be used with; the model's own where None.
+    """
+    own = served is None or list(served) == lm.symbols
+    return {"family": lm.family, **lm.config, **({} if own else {"symbols": lm.symbols})}
+
+
+def build(description: dict[str, Any], symbols: Sequence[str], **overrides: Any) -> PretrainedLM:
+    """Build an untrained language model.
+
+    Args:
+        description: from :func:`describe`; values that older files lack take their defaults.
+        symbols: of the dictionary that the description was made for, in index order.
+        overrides: values to replace, e.g. ``dropout=0.3``.
+
+    Raises:
+        UserError: if the family is not registered, or has no such values.
+    """
+    description = modern_lm(description)
+    name = description.pop("family", None)
+    if name not in FAMILIES:
+        raise UserError(
+            f"unknown language model family {name!r}; registered are {', '.join(sorted(FAMILIES))}. If it comes from a "
+            f"folder of your own, give that folder as --user-dir."
+        )
+    given = {key: value for key, value in overrides.items() if value is not None}
+    _check_overrides(FAMILIES[name], given)
+    return FAMILIES[name].build(description, list(description.pop("symbols", symbols)), **given)

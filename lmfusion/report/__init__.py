@@ -1,1 +1,1 @@
-"""Run folders: how they are filled (live.py, run_folder.py), read (train_log.py, hypotheses.py) and shown."""
+"""Run folders shown: on the terminal (table.py, compare.py), and as a page with tables and figures (page/)."""

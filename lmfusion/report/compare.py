@@ -1,4 +1,4 @@
-"""Finished runs side by side, on the terminal and in a file.
+"""Finished runs side by side, on the terminal and in a file: translations, mixing weights, times, scores.
 
 python -m lmfusion.report.compare baseline=RUN_A SRC-ELMO=RUN_B --source test.en --reference test.de --save report.txt
 """
@@ -8,23 +8,26 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from rich.bar import Bar
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from lmfusion.errors import UserError, describe_os_error
-from lmfusion.inspection import Mix, inspect_checkpoint
-from lmfusion.report import side_by_side
-from lmfusion.report.side_by_side import StageTime
-from lmfusion.runs import checkpoints
+from lmfusion.errors import UserError
+from lmfusion.report.console import make_table, number, run_command
+from lmfusion.report.page.examples import equally_spaced
+from lmfusion.runs import model_facts
+from lmfusion.runs.live_line import clock
 from lmfusion.runs.run_folder import FINISHED, RunFolder
 from lmfusion.scoring import bleu
 from lmfusion.scoring.text_files import read_lines
 
 STEP_NAMES = {"train": "training", "generate": "translating the test set"}
-FILE_WIDTH = 110
+BAR_WIDTH = 40
 
 
 def named_run(word: str) -> tuple[str, RunFolder]:
@@ -35,25 +38,12 @@ def named_run(word: str) -> tuple[str, RunFolder]:
     return name, RunFolder(Path(folder))
 
 
-def stage_times(runs: Sequence[tuple[str, RunFolder]], others: Sequence[str]) -> list[StageTime]:
-    """Times of the runs' steps, after those of other stages given as `NAME=SECONDS`."""
-    stages = []
-    for word in others:
-        name, _, seconds = word.rpartition("=")
-        stages.append(StageTime(name, float(seconds)))
-    for name, run in runs:
-        for step, record in run.record.get("steps", {}).items():
-            result = record.get("result") or {}
-            remark = "" if record["state"] == FINISHED else record["state"]
-            if result.get("best_valid_perplexity") is not None:
-                remark = f"{result['updates']:,} updates, validation perplexity {result['best_valid_perplexity']:.2f}"
-            title = f"{name}: {STEP_NAMES.get(step, step)}"
-            stages.append(StageTime(title, record["seconds"], result.get("tokens_per_second"), remark))
-    return stages
-
-
 def compare_systems(systems: dict[str, Sequence[str]], references: Sequence[str]) -> list[bleu.PairedResult]:
-    """Paired bootstrap of all systems against the first, under their own names.
+    """Return the paired bootstrap of all systems against the first, under their own names.
+
+    Args:
+        systems: hypotheses by name, a sentence an item.
+        references: raw text, a sentence an item.
 
     Raises:
         UserError: fewer than two systems, or different numbers of sentences.
@@ -63,42 +53,100 @@ def compare_systems(systems: dict[str, Sequence[str]], references: Sequence[str]
     return [replace(result, name=name) for name, result in zip(systems, results)]
 
 
-def mixes_of(run: RunFolder) -> list[Mix]:
-    """The mixes a run's best checkpoint has learned.
-
-    Raises:
-        UserError: there is no such checkpoint.
-    """
-    return inspect_checkpoint(run.checkpoints / checkpoints.BEST).mixes
-
-
-def compare(console: Console, args: argparse.Namespace) -> None:
+def show(console: Console, args: argparse.Namespace) -> None:
     """Print everything.
 
     Raises:
-        UserError: a run has no scores yet, or files are missing.
+        UserError: a run has no scores yet, or files are missing or lie outside their run folder.
     """
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the bootstrap
+    for name, run in args.runs:
+        if "test" not in run.scores:
+            raise UserError(f"{run.path}: {name} has no scores yet. Run lmfusion.runs.hypotheses on it first.")
     sources, references = read_lines(args.source), read_lines(args.reference)
-    systems: dict[str, Sequence[str]] = {name: read_lines(run.path / "test.hyp") for name, run in args.runs}
-    scores = {name: run.scores["test"] for name, run in args.runs}
-    comparisons = compare_systems(systems, references)
-    examples = side_by_side.pick_examples(sources, references, systems, args.examples)
-    side_by_side.print_examples(console, examples)
+    systems: dict[str, Sequence[str]] = {name: read_lines(run.hypotheses("test")) for name, run in args.runs}
+    compared = compare_systems(systems, references)
+    print_examples(console, sources, [("reference", references), *systems.items()], args.examples)
     for _, run in args.runs:
-        side_by_side.print_mixes(console, mixes_of(run))
-    lm_runs = [named_run(word) for word in args.lm]
-    side_by_side.print_times(console, stage_times([*lm_runs, *args.runs], args.stage))
+        print_mixes(console, run)
+    stages = [(name, float(seconds), "", "") for name, _, seconds in (word.rpartition("=") for word in args.stage)]
+    stages += [stage for name, run in [*map(named_run, args.lm), *args.runs] for stage in stages_of(name, run)]
+    rows = [[name, clock(seconds), *rest] for name, seconds, *rest in stages]
+    times = make_table(["stage", "time", "tokens/s", ""], rows, (0, 3), title="Times")
+    times.add_section()
+    times.add_row("all", clock(sum(seconds for _, seconds, *_ in stages)))
+    console.print(times)
     console.print()
+    print_scores(console, dict(args.runs), compared)
+
+
+def print_examples(
+    console: Console, sources: Sequence[str], texts: Sequence[tuple[str, Sequence[str]]], count: int
+) -> None:
+    """Print ``count`` sentences, and under each what every text, given by name, has in its place."""
+    places = equally_spaced(len(sources), count)
+    console.print(Text(f"\n{len(places)} translations, at equal distances through the test set", style="bold"))
+    for place in places:
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(overflow="fold")
+        table.add_row(f"#{place + 1} source", Text(sources[place]))
+        for name, lines in texts:
+            table.add_row(Text(name), Text(lines[place]))
+        console.print(table)
+        console.print()
+
+
+def print_mixes(console: Console, run: RunFolder) -> None:
+    """Print the shares of the LM's layers that a run has learned as bars."""
+    for mix in model_facts.read(run).get("mixes", []):
+        console.print(Text(f"Learned mix of the {mix['side']} LM's layers (gamma {mix['gamma']:.3f})", style="bold"))
+        table = Table.grid(padding=(0, 2))
+        largest = max(mix["shares"].values())
+        for name, share in mix["shares"].items():
+            table.add_row(Text(name), f"{share:.3f}", Bar(largest, 0, share, width=BAR_WIDTH, color="cyan"))
+        console.print(table)
+        console.print()
+
+
+def stages_of(name: str, run: RunFolder) -> Iterator[tuple[str, float, str, str]]:
+    """Yield name, seconds, speed and outcome of each of a run's steps."""
+    for step, record in run.record.get("steps", {}).items():
+        result = record.get("result") or {}
+        remark = "" if record["state"] == FINISHED else record["state"]
+        if result.get("best_valid_perplexity") is not None:
+            remark = f"{result['updates']:,} updates, validation perplexity {result['best_valid_perplexity']:.2f}"
+        speed = number(result.get("tokens_per_second"), ",.0f")
+        yield f"{name}: {STEP_NAMES.get(step, step)}", record["seconds"], speed, remark
+
+
+def print_scores(console: Console, runs: dict[str, RunFolder], compared: Sequence[bleu.PairedResult]) -> None:
+    """Print BLEU of each run with its interval, chrF, its p value against the first run, and the last one's verdict."""
+    scores = {name: run.scores["test"] for name, run in runs.items()}
+    rows = []
+    for each in compared:
+        interval, chrf = f"{each.mean - each.ci:.2f} to {each.mean + each.ci:.2f}", scores[each.name]["chrf"]
+        rows.append([each.name, f"{each.bleu:.2f}", interval, f"{chrf:.2f}", number(each.p_value, ".4f")])
+    headings = ["model", "BLEU", "95% interval", "chrF", f"p against {compared[0].name}"]
+    console.print(make_table(headings, rows, title="Test set, detokenized and case-sensitive"))
     signatures = dict.fromkeys(score["signature"] for score in scores.values())
-    chrf = {name: score["chrf"] for name, score in scores.items()}
-    side_by_side.print_scores(
-        console, comparisons, chrf, [*signatures, f"paired bootstrap: {comparisons[0].signature}"]
+    for signature in (*signatures, f"paired bootstrap: {compared[0].signature}"):
+        console.print(Text(signature, style="dim"))
+    console.print(verdict(compared), style="bold", highlight=False, markup=False)
+
+
+def verdict(compared: Sequence[bleu.PairedResult]) -> str:
+    """Return what the paired bootstrap says of the last system against the first, in a sentence."""
+    first, last = compared[0], compared[-1]
+    p_value = 1.0 if last.p_value is None else last.p_value
+    return (
+        f"{last.name} is {abs(last.bleu - first.bleu):.2f} BLEU {'above' if last.bleu >= first.bleu else 'below'} "
+        f"{first.name}: {'' if p_value < 0.05 else 'not '}more than chance (p = {p_value:.4f}, paired bootstrap)."
     )
-    console.print(side_by_side.verdict(comparisons), style="bold", highlight=False)
 
 
-def parse_args() -> argparse.Namespace:
-    """The command line."""
+def main() -> int:
+    """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m lmfusion.report.compare", description=__doc__)
     parser.add_argument("runs", nargs="+", type=named_run, metavar="NAME=RUN", help="the first is the baseline")
     parser.add_argument("--source", type=Path, required=True, help="raw source text of the test set")
@@ -106,29 +154,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--examples", type=int, default=10, help="how many (default: 10)")
     parser.add_argument("--lm", action="append", default=[], metavar="NAME=RUN", help="a language model's run")
     parser.add_argument("--stage", action="append", default=[], metavar="NAME=SECONDS", help="another stage's time")
-    parser.add_argument("--save", type=Path, help="write the same as text to this file")
-    return parser.parse_args()
-
-
-def main() -> int:
-    """The command line."""
-    args = parse_args()
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the bootstrap
-    try:
-        for name, run in args.runs:
-            if "test" not in run.scores:
-                raise UserError(f"{run.path}: {name} has no scores yet. Run lmfusion.runs.hypotheses on it first.")
-        console = Console(record=True, width=None if sys.stdout.isatty() else FILE_WIDTH)
-        compare(console, args)
-        if args.save:
-            console.save_text(str(args.save))
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {describe_os_error(error)}", file=sys.stderr)
-        return 1
-    return 0
+    return run_command(parser, show)
 
 
 if __name__ == "__main__":

@@ -6,18 +6,20 @@ import shutil
 import zipfile
 from pathlib import Path
 
+from lmfusion.checkpoint.atomic_files import replacing
+
 LAST, BEST = "checkpoint_last.pt", "checkpoint_best.pt"
 
 
 def is_whole(path: Path) -> bool:
-    """True if a checkpoint file was written to its end (it is a zip archive, whose directory comes last)."""
+    """Tell whether a checkpoint file was written to its end (it is a zip archive, whose directory comes last)."""
     return path.is_file() and zipfile.is_zipfile(path)
 
 
 def make_last(folder: Path) -> Path | None:
     """Make checkpoint_last.pt from the newest whole checkpoint, if a run was killed before its first copy of one.
 
-    One that is there and damaged is left to the training (:mod:`lmfusion.checkpoint.fallback`).
+    One that is there and damaged is left to the training, which refuses it.
 
     Returns:
         The checkpoint it was made from; None if nothing had to be done or nothing could be.
@@ -29,7 +31,6 @@ def make_last(folder: Path) -> Path | None:
     if not others:
         return None
     newest = max(others, key=lambda path: path.stat().st_mtime)
-    partial = last.with_name(LAST + ".partial")
-    shutil.copyfile(newest, partial)
-    partial.replace(last)
+    with newest.open("rb") as source, replacing(last) as copy:
+        shutil.copyfileobj(source, copy)
     return newest

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Union
+from typing import Any, Union
 
+from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.errors import UserError, describe_os_error
 from lmfusion.runs import provenance
 from lmfusion.runs.run_folder import RunFolder
@@ -32,9 +34,11 @@ def score_run(
     sentence_marker: str | None = None,
     source: Path | None = None,
 ) -> Score:
-    """Write a run's hypotheses as text and their score to scores.json.
+    """Write a run's hypotheses as text and their score to scores.json, and return the score.
 
     Args:
+        reference: raw reference text, a sentence or summary a line.
+        step: the step whose log holds the hypotheses.
         data_set: name of the test set, which scores and hypotheses are kept under.
         metric: "bleu" (with chrF) for translations, "rouge" for summaries.
         sentence_marker: for ROUGE: what stands between the sentences of a line; None if a line is one sentence.
@@ -44,55 +48,42 @@ def score_run(
         UserError: hypotheses are missing, or files are.
     """
     references = read_lines(reference)
-    hypotheses = _read_hypotheses(run.log(step), reference, len(references))
-    output = _write_lines(run.path / f"{data_set}.hyp", hypotheses)
-    score: Score
-    if metric == ROUGE:
-        score = rouge.score(hypotheses, references, sentence_marker)
-    else:
-        score = bleu.score(hypotheses, references)
-    run.add_score(
-        data_set,
-        {
-            **score.to_dict(),
-            "hypotheses": output.name,
-            **_named("reference", reference),
-            **(_named("source", source) if source else {}),
-        },
-    )
-    return score
-
-
-def _read_hypotheses(log: Path, reference: Path, expected: int) -> list[str]:
-    """A generation's output in the order of the data, one for each line of the reference."""
+    log = run.log(step)
     generated = generate_output.read(log)
+    expected = len(references)
     if generated.ids != list(range(expected)):
         raise UserError(
             f"{log} has hypotheses for {len(generated.ids):,} sentences, but {reference} has {expected:,} lines. "
             "Generate again from the data that were prepared together with it, without leaving out long sentences."
         )
-    return generated.hypotheses
+    output = run.file(f"{data_set}.hyp")
+    with replacing(output) as stream:
+        stream.write("".join(line + "\n" for line in generated.hypotheses).encode())
+    score: Score
+    if metric == ROUGE:
+        score = rouge.score(generated.hypotheses, references, sentence_marker)
+    else:
+        score = bleu.score(generated.hypotheses, references)
+    entry: dict[str, Any] = {**score.to_dict(), "hypotheses": output.name}
+    for name, path in {"reference": reference, **({"source": source} if source else {})}.items():
+        entry.update({name: str(path), f"{name}_sha256": provenance.hash_file(path)})
+    run.add_score(data_set, entry)
+    return score
 
 
-def _write_lines(path: Path, lines: list[str]) -> Path:
-    """Write a text file that is whole at every moment."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return partial.replace(path)
+def headline(entry: Mapping[str, Any]) -> dict[str, float]:
+    """Return the figures of an entry of scores.json that a table shows, 0..100: BLEU and chrF, or F1 of ROUGE.
 
-
-def _named(name: str, path: Path) -> dict[str, str]:
-    return {name: str(path), f"{name}_sha256": provenance.hash_file(path)}
-
-
-def _in_short(score: Score) -> str:
-    if isinstance(score, bleu.BleuScore):
-        return f"BLEU {score.bleu:.2f}"
-    return "ROUGE-1/2/L " + "/".join(f"{100 * score.means[metric].f1:.2f}" for metric in rouge.METRICS)
+    Raises:
+        KeyError, TypeError: the entry is half-written.
+    """
+    if "bleu" in entry:
+        return {"BLEU": entry["bleu"], "chrF": entry["chrf"]}
+    return {rouge.HEADINGS[name]: 100 * entry[name]["f1"]["mean"] for name in rouge.METRICS if name in entry}
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m lmfusion.runs.hypotheses", description=__doc__)
     parser.add_argument("runs", type=Path, nargs="+", help="run folders with a generate.log")
     parser.add_argument("--reference", type=Path, required=True, help="raw reference text")
@@ -101,21 +92,15 @@ def main() -> int:
     parser.add_argument("--step", default="generate", help="step whose log holds the hypotheses (default: generate)")
     parser.add_argument("--metric", choices=(BLEU, ROUGE), default=BLEU, help="%(default)s by default")
     parser.add_argument("--sentence-marker", metavar="TEXT", help="for ROUGE: between the sentences of a line")
-    args = parser.parse_args()
-    if args.sentence_marker is not None and args.metric != ROUGE:
+    args = vars(parser.parse_args())
+    if args["sentence_marker"] is not None and args["metric"] != ROUGE:
         parser.error("--sentence-marker goes with --metric rouge: BLEU does not look at sentences within a line")
     try:
-        for path in args.runs:
-            score = score_run(
-                RunFolder(path),
-                args.reference,
-                step=args.step,
-                data_set=args.data_set,
-                metric=args.metric,
-                sentence_marker=args.sentence_marker,
-                source=args.source,
-            )
-            print(f"  {path.name}: {_in_short(score)}  {score.signature}")
+        for path in args.pop("runs"):
+            score = score_run(RunFolder(path), **args)
+            figures = [f"{value:.2f}" for metric, value in headline(score.to_dict()).items() if metric != "chrF"]
+            name = "BLEU" if args["metric"] == BLEU else "ROUGE-1/2/L"
+            print(f"  {path.name}: {name} {'/'.join(figures)}  {score.signature}")
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

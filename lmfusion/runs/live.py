@@ -2,7 +2,7 @@
 
     python -m lmfusion.runs.live RUN train --label baseline --updates 1200 --data BIN -- fairseq-train BIN …
 
-A finished step is skipped, a killed one goes on from its last whole checkpoint, a failed one shows the log's last
+A finished step is skipped, a killed one resumes from its last whole checkpoint, a failed one shows the log's last
 words. The command dies with this process, and two never work in one run folder.
 """
 
@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from lmfusion.errors import UserError
-from lmfusion.runs import checkpoints
-from lmfusion.runs import model_facts
+from lmfusion.runs import checkpoints, model_facts
 from lmfusion.runs.live_line import LiveLine, clock
 from lmfusion.runs.log_tail import last_words
 from lmfusion.runs.run_folder import RunFolder
@@ -69,7 +68,7 @@ def run_step(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: L
 
 
 def describe_status(status: int) -> str:
-    """An exit status in words."""
+    """Return an exit status in words."""
     if status == -signal.SIGKILL:
         return "killed by the system (out of memory?)"
     return f"ended by signal {-status}" if status < 0 else f"exit status {status}"
@@ -111,12 +110,12 @@ def describe_os_error(error: OSError, args: argparse.Namespace) -> str:
     """Say what the system refused, and what to do."""
     if error.filename in (args.command[0], *args.launch[:1]):
         return f"{error.filename}: no such command. Install it and lmfusion by: bash scripts/setup.sh"
-    mend = "Free some space, then run the same command again." if error.errno == errno.ENOSPC else ""
-    return f"{error.filename or args.run}: {error.strerror}. {mend} Finished steps are kept."
+    advice = "Free some space, then run the same command again." if error.errno == errno.ENOSPC else ""
+    return f"{error.filename or args.run}: {error.strerror}. {advice} Finished steps are kept."
 
 
 def die_with_parent() -> Callable[[], None] | None:
-    """What a child calls first, so that the kernel ends it when its parent dies; None where there is no such thing."""
+    """Return what a child calls first, so that the kernel ends it with its parent; None where none can."""
     if not sys.platform.startswith("linux"):
         return None
     libc, parent = ctypes.CDLL(None), os.getpid()
@@ -149,7 +148,7 @@ def _is_alive(process: int) -> bool:
 
 
 def parse_args(words: list[str] | None = None) -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line, by default this process's: flags of our own, then ``--``, then the command to run."""
     parser = argparse.ArgumentParser(
         prog="python -m lmfusion.runs.live",
         usage="%(prog)s RUN STEP --label LABEL (--updates N | --sentences N) [options] -- COMMAND...",
@@ -181,7 +180,7 @@ def parse_args(words: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command and return its exit status."""
     args = parse_args()
     watcher: Watcher
     if args.updates:
@@ -200,7 +199,7 @@ def main() -> int:
         print(f"error: {describe_os_error(error, args)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\n  interrupted; run the same command again to go on", file=sys.stderr)
+        print("\n  interrupted; run the same command again to resume", file=sys.stderr)
         return 130
 
 

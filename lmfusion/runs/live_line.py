@@ -37,7 +37,7 @@ class LiveLine:
 
 
 def clock(seconds: float) -> str:
-    """Seconds as minutes:seconds, or hours:minutes:seconds."""
+    """Return seconds as minutes:seconds, or hours:minutes:seconds."""
     whole = max(0, round(seconds))
     minutes, rest = divmod(whole, 60)
     hours, minutes = divmod(minutes, 60)

@@ -9,7 +9,7 @@ TAIL_BYTES = 200_000
 
 
 def last_words(log: Path, start: int = 0) -> str:
-    """The lines that say what went wrong: a traceback without its frames, or else the last lines.
+    """Return the lines that say what went wrong: a traceback without its frames, or else the last lines.
 
     What lies before byte `start` of the log belongs to earlier attempts.
     """
@@ -21,7 +21,7 @@ def last_words(log: Path, start: int = 0) -> str:
 
 
 def _meaningful(lines: list[str]) -> list[str]:
-    """From the last traceback on without its frames, or from the last error in one line on; else the last lines."""
+    """Return what follows the last traceback's frames, or the last error in one line; else the last lines."""
     for number in range(len(lines) - 1, -1, -1):
         if lines[number].startswith("Traceback (most recent call last)"):
             return [line for line in lines[number + 1 :] if line.strip() and not line.startswith(" ")][:MOST_LINES]

@@ -5,9 +5,9 @@ Kept, because checkpoints are large and get deleted, and a report is still wante
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from lmfusion.inspection import inspect_checkpoint
 from lmfusion.runs import checkpoints
 from lmfusion.runs.run_folder import RunFolder
 
@@ -18,27 +18,28 @@ def record(run: RunFolder) -> None:
     Raises:
         UserError: the checkpoint is damaged or unsafe.
     """
-    found = _inspect(run)
+    found = _inspect(run.checkpoints / checkpoints.BEST)
     if found:
         run.set_model(found)
 
 
 def read(run: RunFolder) -> dict[str, Any]:
-    """The facts as run.json has them or, for a run of before they were kept, as its best checkpoint has them.
+    """Return the facts as run.json has them or, for a run of before they were kept, as its best checkpoint has them.
 
     Returns:
         lmfusion.inspection.Inspection as a dictionary; empty where neither is there.
 
     Raises:
-        UserError: the checkpoint is damaged or unsafe.
+        UserError: the checkpoint is damaged or unsafe, or a link to it leads out of the run folder.
     """
     kept: dict[str, Any] = run.record.get("model") or {}
-    return kept or _inspect(run)
+    return kept or _inspect(run.file(f"{run.checkpoints.name}/{checkpoints.BEST}"))
 
 
-def _inspect(run: RunFolder) -> dict[str, Any]:
-    best = run.checkpoints / checkpoints.BEST
+def _inspect(best: Path) -> dict[str, Any]:
     if not best.is_file():
         return {}
+    from lmfusion.inspection import inspect_checkpoint  # loads torch and fairseq, which most reports need not
+
     facts = inspect_checkpoint(best).to_dict()
     return {**facts, "path": best.name}

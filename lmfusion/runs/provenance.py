@@ -25,7 +25,7 @@ PROGRAM = Path(__file__).resolve().parents[2]
 
 
 def git_commit(folder: Path = PROGRAM) -> str | None:
-    """The commit of the code, with "+changes" if files differ from it; None outside a repository."""
+    """Return the commit of the code, with "+changes" if files differ from it; None outside a repository."""
 
     def git(*words: str) -> str:
         command = ["git", "-C", str(folder), *words]
@@ -39,7 +39,7 @@ def git_commit(folder: Path = PROGRAM) -> str | None:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages a result depends on."""
+    """Return versions of Python and of the packages a result depends on."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
@@ -50,13 +50,13 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, object]:
-    """What kind of machine this is; nothing that says which one."""
+    """Return what kind of machine this is; nothing that says which one."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {"system": platform.system(), "processor": platform.machine(), "cores": cores, "gpu": _gpu_name()}
 
 
 def launch(command: list[str], environment: Mapping[str, str] = os.environ) -> dict[str, object]:
-    """How a command was started: the flags that give its processes, its precision, and variables that steer it.
+    """Return how a command is started: the flags that give its processes, its precision, variables that steer it.
 
     The number of threads and processes decides the order of sums, and so the last digits of every result.
     """
@@ -74,7 +74,7 @@ def _gpu_name() -> str | None:
 
 
 def hash_file(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file in hexadecimal digits."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
@@ -83,7 +83,7 @@ def hash_file(path: Path) -> str:
 
 
 def hash_data(folder: Path) -> dict[str, str]:
-    """SHA-256 of every file of a folder of binarized data, by name.
+    """Return the SHA-256 of every file of a folder of binarized data, by name.
 
     Raises:
         UserError: there is no such folder, or no data in it.

@@ -13,30 +13,18 @@ with other flags or other data.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from lmfusion.errors import UserError
 from lmfusion.runs import provenance
+from lmfusion.runs.record import read_json, read_record, write_json
 
 STARTED, FINISHED, FAILED = "started", "finished", "failed"
 RUN_FILE, SCORES_FILE, LOCK_FILE = "run.json", "scores.json", ".lock"
-
-_STEP: dict[str, Any] = {
-    "state": str,
-    "command": list,
-    "seconds": (int, float),
-    "attempts": int,
-    "result": dict,
-    "data_sha256": (dict, str, type(None)),
-}
-
-_RESULTS = ("updates", "best_valid_loss", "best_valid_perplexity", "tokens_per_second", "sentences")
-_MIX: dict[str, Any] = {"side": str, "shares": dict, "gamma": (int, float)}
 
 
 class RunFolder:
@@ -48,25 +36,53 @@ class RunFolder:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The content of run.json; empty before the first step."""
-        return _checked(self.path / RUN_FILE, read_json(self.path / RUN_FILE))
+        """Return the content of run.json, empty before the first step.
+
+        Raises:
+            UserError: it is no JSON object, has a part of a type that is never written, or leads out of the folder.
+        """
+        return read_record(self.file(RUN_FILE))
 
     @property
     def scores(self) -> dict[str, Any]:
-        """The content of scores.json; empty before the first score."""
-        return read_json(self.path / SCORES_FILE)
+        """Return the content of scores.json by data set, empty before the first score; raises as ``record`` does."""
+        return read_json(self.file(SCORES_FILE))
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file of this folder, which need not exist.
+
+        Names come from files of the folder, and the folder may come from a stranger: what is read here may be shown on
+        a page, so no name and no link may lead to a file elsewhere.
+
+        Raises:
+            UserError: the name, or a link, leads out of the folder.
+        """
+        path = self.path / name
+        try:
+            inside = path.resolve().is_relative_to(self.path.resolve())
+        except (OSError, RuntimeError, ValueError):  # a circle of links, or a name that no file can have
+            inside = False
+        if not inside:
+            raise UserError(
+                f"{path}: leads out of the run folder, so it is not read. If you trust it, copy it into the folder."
+            )
+        return path
+
+    def hypotheses(self, data_set: str) -> Path:
+        """Return the path of the text that a data set's score is of; raises as ``file`` does."""
+        return self.file(str(self.scores.get(data_set, {}).get("hypotheses", f"{data_set}.hyp")))
 
     @property
     def checkpoints(self) -> Path:
-        """Where fairseq keeps this run's checkpoints."""
+        """Return the folder in which fairseq keeps this run's checkpoints; it may be a link to a larger disk."""
         return self.path / "checkpoints"
 
     def log(self, step: str) -> Path:
-        """Where a step's output goes."""
-        return self.path / f"{step}.log"
+        """Return the path of a step's output; raises as ``file`` does."""
+        return self.file(f"{step}.log")
 
     def step(self, name: str) -> dict[str, Any]:
-        """The record of a step; empty if it was never started."""
+        """Return the record of a step, empty if it was never started."""
         step: dict[str, Any] = self.record.get("steps", {}).get(name, {})
         return step
 
@@ -77,7 +93,7 @@ class RunFolder:
             UserError: another process is at work there.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = (self.path / LOCK_FILE).open("a+", encoding="utf-8")
+        self._lock = self.file(LOCK_FILE).open("a+", encoding="utf-8")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -170,76 +186,11 @@ class RunFolder:
 
 
 def _without_place(command: list[str] | None) -> list[str]:
-    """A command without the folder of the package: a clone that was moved is the same clone."""
+    """Return a command without the folder of the package: a clone that was moved is the same clone."""
     words = command or []
     return [word for before, word in zip(["", *words], words) if before != "--user-dir"]
 
 
 def now() -> str:
-    """The time, to the second, in UTC."""
+    """Return the time in UTC, to the second."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file; empty if there is no such file.
-
-    Raises:
-        UserError: the file does not hold one.
-    """
-    if not path.exists():
-        return {}
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: is not JSON ({error}). Was it edited? Mend it or delete the run folder.") from error
-    if not isinstance(content, dict):
-        raise UserError(f"{path}: holds no JSON object. Mend it or delete the run folder.")
-    return content
-
-
-def _checked(path: Path, record: dict[str, Any]) -> dict[str, Any]:
-    """A record whose parts are of the types that this module writes, as far as they are there.
-
-    Raises:
-        UserError: naming the part that is not.
-    """
-    for owner, name, kind in _parts(record):
-        if name in owner and (not isinstance(owner[name], kind) or isinstance(owner[name], bool)):
-            raise UserError(
-                f"{path}: {name} is {str(owner[name])[:40]!r}, which is never written there. Was it edited? Mend it or "
-                f"delete the run folder."
-            )
-    return record
-
-
-def _parts(record: dict[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, Any]]:
-    """Owner, name and type of what a record may have."""
-    yield from ((record, name, dict) for name in ("steps", "model"))
-    yield from ((record, name, (dict, type(None))) for name in ("versions", "machine"))  # null: not known
-    yield record, "seed", (int, type(None))
-    steps, model = record.get("steps"), record.get("model")
-    for step in steps.values() if isinstance(steps, dict) else []:
-        yield {"step": step}, "step", dict
-        if isinstance(step, dict):
-            yield from ((step, name, kind) for name, kind in _STEP.items())
-            yield from (({"command": word}, "command", str) for word in _listed(step, "command"))
-            yield from ((step.get("result") or {}, name, (int, float, type(None))) for name in _RESULTS)
-    if isinstance(model, dict):
-        yield from ((model, name, list) for name in ("mixes", "language_models"))
-        for mix in _listed(model, "mixes"):
-            found = mix if isinstance(mix, dict) else {}
-            yield from (({name: found.get(name)}, name, kind) for name, kind in _MIX.items())
-        for lm in _listed(model, "language_models"):
-            yield {"side": lm.get("side") if isinstance(lm, dict) else None}, "side", str
-
-
-def _listed(owner: Mapping[str, Any], name: str) -> list[Any]:
-    found = owner.get(name)
-    return found if isinstance(found, list) else []
-
-
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON object; the file is whole at every moment."""
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    partial.replace(path)

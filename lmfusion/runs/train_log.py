@@ -61,23 +61,23 @@ class TrainLog:
 
     @property
     def updates(self) -> int:
-        """Updates done so far, as far as the log tells."""
+        """Return the number of updates done so far, as far as the log tells."""
         return max([0, *self.training, *self.validation])
 
     @property
     def words_per_second(self) -> float:
-        """Target tokens trained on per second: the median of the logging intervals."""
+        """Return target tokens trained on per second: the median of the logging intervals."""
         speeds = [progress.words_per_second for progress in self.training.values() if progress.words_per_second]
         return statistics.median(speeds) if speeds else 0.0
 
     @property
     def best_validation(self) -> Progress | None:
-        """The validation with the lowest loss; one whose loss is no number is none."""
+        """Return the validation with the lowest loss (of checkpoint_best.pt); one whose loss is no number is none."""
         finite = [progress for progress in self.validation.values() if math.isfinite(progress.loss)]
         return min(finite, key=lambda progress: progress.loss, default=None)
 
     def without_loss(self) -> list[tuple[str, int]]:
-        """Where the loss was NaN or infinite: ("training" or "validation", update), in the order of updates."""
+        """Return where the loss was NaN or infinite: ("training" or "validation", update), in the order of updates."""
         found = [
             (kind, progress.updates)
             for kind, values in (("training", self.training), ("validation", self.validation))
@@ -87,7 +87,7 @@ class TrainLog:
         return sorted(found, key=lambda place: place[1])
 
     def summary(self) -> dict[str, Any]:
-        """The figures a run folder keeps."""
+        """Return the figures a run folder keeps; those of the best validation are of that with the lowest loss."""
         best = self.best_validation
         return {
             "updates": self.updates,

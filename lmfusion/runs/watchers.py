@@ -28,11 +28,11 @@ class Watcher(ABC):
 
     @abstractmethod
     def result(self, log: Path) -> dict[str, Any]:
-        """Figures for run.json, from the whole log."""
+        """Return figures for run.json, from the whole log."""
 
     @abstractmethod
     def summary_text(self, result: dict[str, Any]) -> str:
-        """The result in a few words."""
+        """Return the result in a few words."""
 
 
 class TrainingWatcher(Watcher):
@@ -76,7 +76,7 @@ class TrainingWatcher(Watcher):
         early = " (early stop)" if 0 < result["updates"] < self._updates else ""
         words = [f"{result['updates']:,} updates{early}", f"{result['tokens_per_second']:,.0f} tokens/s"]
         if result["best_valid_perplexity"] is not None:
-            words.append(f"best validation perplexity {result['best_valid_perplexity']:.2f}")
+            words.append(f"validation perplexity {result['best_valid_perplexity']:.2f} at the lowest loss")
         return ", ".join(words)
 
 

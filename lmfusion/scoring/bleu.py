@@ -6,15 +6,22 @@ and sacreBLEU's default.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Union
 
+import numpy as np
 import sacrebleu
-from sacrebleu.metrics import BLEU, CHRF
-from sacrebleu.significance import PairedTest
+from numpy.typing import NDArray
+from sacrebleu.significance import estimate_ci
 
 from lmfusion.errors import UserError
+from lmfusion.scoring.significance import p_value
+from lmfusion.scoring.streaming import StreamingBleu, StreamingChrF
+
+SEED_VARIABLE, SEED = "SACREBLEU_SEED", "12345"
+"""sacreBLEU's own variable and default; "none" seeds from the system."""
 
 References = Union[Sequence[str], Sequence[Sequence[str]]]
 """One reference text per sentence, or several such sequences, each as long as the hypotheses."""
@@ -38,7 +45,7 @@ class BleuScore:
     sentences: int
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, ready for JSON."""
+        """Return all fields, ready for JSON."""
         return {**asdict(self), "precisions": list(self.precisions)}
 
 
@@ -57,7 +64,7 @@ class PairedResult:
     signature: str
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, ready for JSON."""
+        """Return all fields, ready for JSON."""
         return asdict(self)
 
 
@@ -67,7 +74,7 @@ def score(
     test_set: str | None = None,
     language_pair: str | None = None,
 ) -> BleuScore:
-    """Corpus BLEU and chrF2 of detokenized sentences.
+    """Score detokenized sentences by corpus BLEU and chrF2.
 
     Args:
         hypotheses: one per sentence; an empty one counts as an empty translation.
@@ -75,11 +82,14 @@ def score(
         test_set: sacreBLEU's name of the test set (``wmt18``), only to be named in the legacy signature.
         language_pair: likewise (``en-de``); and where its target is zh, ja or ko, sacreBLEU's tokenization for it.
 
+    Returns:
+        Both scores, 0..100, with their signatures.
+
     Raises:
         UserError: there are no hypotheses, or a reference has another number of sentences.
     """
     streams = reference_streams(hypotheses, references)
-    metric, chrf = _metric(language_pair), CHRF()
+    metric, chrf = _metric(language_pair), StreamingChrF()
     result, chrf_result = metric.corpus_score(hypotheses, streams), chrf.corpus_score(hypotheses, streams)
     return BleuScore(
         bleu=result.score,
@@ -102,7 +112,14 @@ def paired_bootstrap(
     samples: int = 1000,
     language_pair: str | None = None,
 ) -> list[PairedResult]:
-    """Paired bootstrap resampling (Koehn 2004) of each system against the baseline, as sacreBLEU's ``--paired-bs``.
+    """Test each system against the baseline by paired bootstrap resampling (Koehn 2004), as sacreBLEU does.
+
+    Args:
+        baseline: its hypotheses, one per sentence.
+        systems: the same of each other system, by name.
+        references: one per sentence, or several sequences of them.
+        samples: how many are drawn of the test set.
+        language_pair: as :func:`score` takes it.
 
     Returns:
         The baseline (named "baseline"), then the systems in their order. The samples are the same in every run:
@@ -116,36 +133,76 @@ def paired_bootstrap(
     streams = reference_streams(baseline, references, "the baseline")
     for name, hypotheses in systems.items():
         reference_streams(hypotheses, references, name)
-    named = [("baseline", baseline), *systems.items()]
-    metrics = {"BLEU": _metric(language_pair, streams)}
-    test = PairedTest(named, metrics, references=None, test_type="bs", n_samples=samples)
-    signatures, scores = test()
-    signature = f"BLEU|{signatures['BLEU']}"
-    return [
-        _paired_result(name, result, signature, is_copy=list(hypotheses) == list(baseline))
-        for (name, hypotheses), result in zip(named, scores["BLEU"])
-    ]
+    named = {"baseline": baseline, **systems}
+    p_of_copy = {name: 1.0 for name, hypotheses in systems.items() if list(hypotheses) == list(baseline)}
+    return _compare(_metric(language_pair), named, streams, samples, p_of_copy)
 
 
-def _metric(language_pair: str | None, streams: Sequence[Sequence[str]] | None = None) -> BLEU:
-    """sacreBLEU's metric as its command sets it up for a language pair."""
+def _compare(
+    metric: StreamingBleu,
+    named: Mapping[str, Sequence[str]],
+    references: Sequence[Sequence[str]],
+    samples: int,
+    p_of_copy: Mapping[str, float],
+) -> list[PairedResult]:
+    """Compare systems with the first of them; copies of it get the p-value given, which sacreBLEU would get wrong."""
+    found = [_statistics(metric, hypotheses, references) for hypotheses in named.values()]
+    seed = os.environ.get(SEED_VARIABLE, SEED).lower()
+    resampled = _resample(metric, [counts for _, counts in found], samples, seed)
+    signature = metric.get_signature()
+    signature.update("seed", seed)
+    signature.update("bs", samples)
+    results = []
+    for number, (name, (bleu, _), scores) in enumerate(zip(named, found, resampled)):
+        p = p_of_copy.get(name, p_value(bleu - found[0][0], scores - resampled[0])) if number else None
+        mean, ci = estimate_ci(scores)
+        results.append(PairedResult(name, bleu, float(mean), float(ci), p, f"BLEU|{signature}"))
+    return results
+
+
+def _statistics(
+    metric: StreamingBleu, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
+) -> tuple[float, NDArray[np.float32]]:
+    """Return a system's BLEU and, per sentence (rows), the counts it is made of."""
+    counts = metric._extract_corpus_statistics(hypotheses, references)
+    return metric._aggregate_and_compute(counts).score, np.array(counts, dtype=np.float32)
+
+
+def _resample(
+    metric: StreamingBleu, systems: Sequence[NDArray[np.float32]], samples: int, seed: str
+) -> NDArray[np.float64]:
+    """Return BLEU of samples of the test set (systems x samples), one sample in memory at a time.
+
+    sacreBLEU's own test draws all samples at once, which takes 48 KB a sentence; the draws and sums are the same.
+    """
+    generator = np.random.default_rng(None if seed == "none" else int(seed))
+    sentences = len(systems[0])
+    scores = np.empty((len(systems), samples))
+    for sample in range(samples):
+        drawn = generator.choice(sentences, size=sentences, replace=True)
+        for number, counts in enumerate(systems):
+            scores[number, sample] = metric._compute_score_from_stats(counts[drawn].sum(0)).score
+    return scores
+
+
+def _metric(language_pair: str | None) -> StreamingBleu:
+    """Return sacreBLEU's metric as its command sets it up for a language pair."""
     target = language_pair.partition("-")[2] if language_pair else ""
     try:
-        return BLEU(trg_lang=target, references=streams)
+        return StreamingBleu(trg_lang=target)
     except RuntimeError as error:  # it has no tokenizer for Japanese or Korean without its extras
         raise UserError(f"sacreBLEU needs its extra for this language: pip install 'sacrebleu[{target}]'") from error
-
-
-def _paired_result(name: str, result: Any, signature: str, is_copy: bool) -> PairedResult:
-    """sacreBLEU's result, but for a copy of the baseline: no sample differs, and its test calls that significant."""
-    p_value = 1.0 if is_copy and result.p_value is not None else result.p_value
-    return PairedResult(name, result.score, float(result.mean), float(result.ci), p_value, signature)
 
 
 def reference_streams(
     hypotheses: Sequence[str], references: References, name: str = "the system"
 ) -> list[Sequence[str]]:
-    """The references as a list of one or more sequences, each of which has as many sentences as the hypotheses.
+    """Return the references as a list of one or more sequences.
+
+    Args:
+        hypotheses: one per sentence.
+        references: one per sentence, or several sequences of them.
+        name: of the system, for errors.
 
     Raises:
         UserError: there are no hypotheses or no references, or their numbers differ.
@@ -162,8 +219,8 @@ def reference_streams(
     return streams
 
 
-def _legacy_signature(metric: BLEU, references: int, test_set: str | None, language_pair: str | None) -> str:
-    """BLEU+case.mixed+lang.L+numrefs.N+smooth.exp+test.T+tok.13a+version.V: sacreBLEU 1.x sorted its keys."""
+def _legacy_signature(metric: StreamingBleu, references: int, test_set: str | None, language_pair: str | None) -> str:
+    """Return BLEU+case.mixed+lang.L+numrefs.N+smooth.exp+test.T+tok.13a+version.V: sacreBLEU 1.x sorted its keys."""
     settings = metric.get_signature().info
     parts = {
         "case": settings["case"],

@@ -10,11 +10,14 @@ from lmfusion.scoring.text_files import PathLike, read_lines
 
 
 def read_system(path: PathLike, generated: bool, detokenize: str | None = None) -> list[str]:
-    """A system's hypotheses.
+    """Read a system's hypotheses.
 
     Args:
         path: text with one hypothesis per line or, with ``generated``, fairseq-generate's output.
         detokenize: language code for undoing Moses tokenization in fairseq-generate's output.
+
+    Returns:
+        One text per sentence.
 
     Raises:
         UserError: the file cannot be read, or is plain text where the other is expected or the reverse.
@@ -33,9 +36,16 @@ def read_test_set(
     references: Sequence[PathLike],
     detokenize: str | None = None,
 ) -> tuple[list[str], list[list[str]]]:
-    """A system's hypotheses, from one of its two kinds of file, and one or more references.
+    """Read a system's hypotheses, from one of its two kinds of file, and one or more references.
 
-    Without reference files, fairseq-generate's own targets are the reference.
+    Args:
+        hypotheses: text with one hypothesis per line; or None, where ``generated`` is given.
+        generated: fairseq-generate's output; or None.
+        references: files with one line per sentence. Without any, fairseq-generate's own targets are the reference.
+        detokenize: language code for undoing Moses tokenization in fairseq-generate's output.
+
+    Returns:
+        Hypotheses, one text per sentence, and as many texts of each reference.
 
     Raises:
         UserError: a file cannot be read, the numbers of lines differ, or there is no reference to be had.
@@ -60,7 +70,15 @@ def read_named_test_set(
     language_pair: str,
     detokenize: str | None = None,
 ) -> tuple[list[str], list[list[str]]]:
-    """A system's hypotheses, and the references of a test set that sacreBLEU knows.
+    """Read a system's hypotheses, and the references of a test set that sacreBLEU knows.
+
+    Args:
+        hypotheses, generated, detokenize: as :func:`read_test_set` takes them.
+        test_set: sacreBLEU's name for it: wmt18, wmt14/full, …
+        language_pair: source and target language: en-de.
+
+    Returns:
+        Hypotheses, one text per sentence, and as many texts of each reference.
 
     Raises:
         UserError: a file cannot be read, the test set cannot be had, or the numbers of lines differ.

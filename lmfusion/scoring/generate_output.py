@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from lmfusion.errors import UserError
-from lmfusion.scoring.text_files import PathLike, read_lines
+from lmfusion.scoring.text_files import PathLike, each_line
 
 _LINE = re.compile(r"([STHD])-(\d+)\t(.*)", re.DOTALL)
 _CLOSING = re.compile(r"^Generate .* with beam=|\| Translated [\d,]+ sentences|\| Total time: ")
@@ -37,11 +37,14 @@ class GenerateOutput:
 
 
 def read(path: PathLike, detokenize: str | None = None) -> GenerateOutput:
-    """Reads the best hypothesis of each sentence, with its source and target.
+    """Read the best hypothesis of each sentence, with its source and target.
 
     Args:
         path: the file that fairseq-generate (or fairseq-interactive) wrote or printed.
         detokenize: language code for undoing Moses tokenization; None leaves the text as it is.
+
+    Returns:
+        Texts without BPE, in the order of the data.
 
     Raises:
         UserError: the file cannot be read; holds no hypotheses, two generations or an interrupted one; its text has
@@ -65,7 +68,14 @@ def read(path: PathLike, detokenize: str | None = None) -> GenerateOutput:
 
 
 def trusted_references(path: PathLike, detokenize: str | None = None) -> list[str]:
-    """The targets in fairseq-generate's output, if they are what the reference text was.
+    """Read the targets in fairseq-generate's output, if they are what the reference text was.
+
+    Args:
+        path: the file that fairseq-generate wrote or printed.
+        detokenize: language code for undoing Moses tokenization; None leaves the text as it is.
+
+    Returns:
+        One text per sentence, in the order of the data.
 
     Raises:
         UserError: there are none, or they have lost words to <unk>, or they are still tokenized where the hypotheses
@@ -73,28 +83,28 @@ def trusted_references(path: PathLike, detokenize: str | None = None) -> list[st
     """
     lines = _collect(path)
     ids = sorted(lines["H"])
-    mend = "Give the original text with --ref."
+    fix = "Give the original text with --ref."
     if any(i not in lines["T"] for i in ids):
-        raise UserError(f"{path} has no targets (T- lines) for some of its sentences. {mend}")
+        raise UserError(f"{path} has no targets (T- lines) for some of its sentences. {fix}")
     unknown = [i for i in ids if _UNKNOWN_IN_TARGET in lines["T"][i]]
     if unknown:
         raise UserError(
             f"{path}: {len(unknown)} of {len(ids)} targets (the first is T-{unknown[0]}) hold {_UNKNOWN_IN_TARGET} in "
-            f"place of words that the dictionary lacks, so they are not the reference text. {mend}"
+            f"place of words that the dictionary lacks, so they are not the reference text. {fix}"
         )
     if _fairseq_detokenized(_without_bpe(lines, path)):
-        raise UserError(f"{path}: fairseq-generate detokenized the hypotheses, but not the targets. {mend}")
+        raise UserError(f"{path}: fairseq-generate detokenized the hypotheses, but not the targets. {fix}")
     return read(path, detokenize).references
 
 
 def looks_like_generate_output(lines: Sequence[str]) -> bool:
-    """Whether these lines are fairseq-generate's rather than plain text: both H- and D- lines are among them."""
+    """Tell whether these lines are fairseq-generate's rather than plain text: both H- and D- lines are among them."""
     kinds = {match.group(1) for match in map(_LINE.fullmatch, lines) if match}
     return {"H", "D"} <= kinds
 
 
 def remove_bpe(text: str) -> str:
-    """The text with its sentencepiece or subword-nmt pieces joined; other text comes back as it is."""
+    """Join a text's sentencepiece or subword-nmt pieces; return other text as it is."""
     if _SENTENCEPIECE_MARK in text:
         return _join_sentencepiece(text)
     return f"{text} ".replace("@@ ", "").rstrip(" ")
@@ -105,9 +115,9 @@ def _join_sentencepiece(text: str) -> str:
 
 
 def _collect(path: PathLike) -> Lines:
-    """The text of each kind of line by sentence; of an n-best list, the first hypothesis, which is the best."""
+    """Return the text of each kind of line by sentence; of an n-best list, the first hypothesis, the best one."""
     texts: Lines = {"S": {}, "T": {}, "H": {}, "D": {}}
-    for line in read_lines(path):
+    for line in each_line(path):
         match = _LINE.fullmatch(line)
         if not match:
             continue  # fairseq's own log, P- lines
@@ -133,7 +143,7 @@ def _check_finished(path: PathLike, lines: Lines) -> None:
             "interrupted. Run fairseq-generate again."
         )
     absent = next(number for number in range(len(lines["H"]) + 1) if number not in lines["H"])
-    if absent < len(lines["H"]) and not any(map(_CLOSING.search, read_lines(path))):
+    if absent < len(lines["H"]) and not any(map(_CLOSING.search, each_line(path))):
         raise UserError(
             f"{path} has no sentence {absent} (no H-{absent} line), but later ones, and no closing line (Generate … "
             "with beam=…): the generation was interrupted. Run fairseq-generate again, or keep all of its output."
@@ -141,7 +151,7 @@ def _check_finished(path: PathLike, lines: Lines) -> None:
 
 
 def _without_bpe(lines: Lines, path: PathLike) -> Lines:
-    """The same lines with their pieces joined.
+    """Return the same lines with their pieces joined.
 
     Whether they are sentencepiece's is asked of all lines together: a model that has learned little may well print
     sentences without a single piece that starts a word, and "e e" alone could be two words.
@@ -182,7 +192,7 @@ def _check_spaces(path: PathLike, lines: Lines) -> None:
 
 
 def _fairseq_detokenized(lines: Lines) -> bool:
-    """Whether fairseq did more to a hypothesis than removing its BPE; the lines are without it."""
+    """Tell whether fairseq did more to a hypothesis than removing its BPE; the lines are without it."""
     return any(text.split() != lines["D"][i].split() for i, text in lines["H"].items())
 
 

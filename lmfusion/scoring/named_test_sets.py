@@ -19,11 +19,14 @@ TIMEOUT_SECONDS = 60.0
 
 
 def references(test_set: str, language_pair: str) -> list[list[str]]:
-    """One or more references of a test set, downloaded first if they are not on this machine.
+    """Read the references of a test set, downloaded first if they are not on this machine.
 
     Args:
         test_set: sacreBLEU's name for it: wmt18, wmt14/full, …
         language_pair: source and target language: en-de.
+
+    Returns:
+        One or more references, each with one text per sentence.
 
     Raises:
         UserError: sacreBLEU does not know such a test set or language pair, or the download fails.
@@ -43,7 +46,7 @@ def references(test_set: str, language_pair: str) -> list[list[str]]:
 
 @contextmanager
 def _network_errors(test_set: str) -> Iterator[None]:
-    """Turns every way in which sacreBLEU's download fails, process exit included, into one error."""
+    """Turn every way in which sacreBLEU's download fails, process exit included, into one error."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(TIMEOUT_SECONDS)
     try:

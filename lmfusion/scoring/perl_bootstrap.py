@@ -19,7 +19,7 @@ _MASK = np.uint64((1 << _BITS) - 1)
 
 
 def resample(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Means of 1000 samples with replacement, each as large as the set.
+    """Draw 1000 samples with replacement, each as large as the set, and return their means.
 
     Args:
         values: pairs x measures. The script sorts its pairs by name; here they are named 1, 2, 3, … in their order.
@@ -38,10 +38,10 @@ def resample(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def summary(means: NDArray[np.float64]) -> tuple[list[float], list[float], list[float]]:
-    """Mean and ends of the 95% interval of each measure, to the script's five decimals.
+    """Return mean, lower and upper end of the 95% interval of each measure, to the script's five decimals.
 
     Args:
-        means: what :func:`resample` returned.
+        means: what :func:`resample` returned: 1000 x measures, ascending.
     """
     middle = np.add.accumulate(means, axis=0)[-1] / SAMPLES
     return _rounded(middle), _rounded(means[TAIL]), _rounded(means[SAMPLES - 1 - TAIL])

@@ -1,45 +1,36 @@
-"""ROUGE-1, -2 and -L (summary level) as ``ROUGE-1.5.5.pl -m -a -n 2`` computes them (Lin 2004).
+"""ROUGE-1, -2 and -L (summary level; Lin 2004, https://aclanthology.org/W04-1013) of one reference per summary.
 
-https://aclanthology.org/W04-1013. One reference per summary, Porter stemming, no stop word removed, precision and
-recall of equal weight in F. With ``-m`` the script also replaces irregular forms by their base forms (mice, mouse),
-if its data base of WordNet's exceptions has any. By default the numbers here are those that it prints with an empty
-one, which is to say, with Porter's stemmer alone; ``exceptions`` takes the list where there is one.
+By default the figures are those that ``ROUGE-1.5.5.pl -m -a -n 2`` prints: Porter stemming, no stop word removed,
+precision and recall of equal weight in F. With ``-m`` the script also replaces irregular forms by their base forms
+(mice, mouse), if its data base of WordNet's exceptions has any. By default the numbers here are those that it prints
+with an empty one, which is to say, with its stemmer alone; ``exceptions`` takes the list where there is one.
+
+``like="rouge-score"`` gives the figures of the package of that name, with its stemmer, which later papers print.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from lmfusion.errors import UserError
 from lmfusion.scoring import perl_bootstrap
-from lmfusion.scoring.lcs import union_lcs
-from lmfusion.scoring.words import Sentences, fingerprint, reader
+from lmfusion.scoring.irregular_words import fingerprint
+from lmfusion.scoring.measures import Measures, PairScore
 
 HEADINGS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 METRICS = tuple(HEADINGS)
+PERL, PACKAGE = "ROUGE-1.5.5", "rouge-score"
+LIKE = (PERL, PACKAGE)
 INTERVAL = {"interval": f"95%-bootstrap-{perl_bootstrap.SAMPLES}-seeds-0-{perl_bootstrap.SAMPLES - 1}"}
 _SPLIT_NAMES: dict[str | None, str] = {None: "none", "\n": "newline"}
+_WORD = re.compile("[A-Za-z0-9]")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Measures(Generic[T]):
-    """Something that there is of precision, recall and F1."""
-
-    precision: T
-    recall: T
-    f1: T
-
-
-PairScore = Measures[float]
-"""All in 0..1, rounded to five decimals as the script does, and F1 computed from the rounded two."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +42,13 @@ class RougeScore:
     intervals: dict[str, Measures[tuple[float, float]]]
     """Ends of the 95% intervals from bootstrap resampling."""
     script_averages: dict[str, Measures[float]]
-    """What the script prints as averages: means over its bootstrap samples, and so a little beside the means."""
+    """Means over the bootstrap samples, and so a little beside the means: what the script prints as averages."""
     signature: str
     hypothesis_sentences: int
     reference_sentences: int
 
     def to_dict(self) -> dict[str, Any]:
-        """All but the single pairs, ready for JSON."""
+        """Return all but the single pairs, ready for JSON."""
         return {
             **{metric: self._metric(metric) for metric in METRICS},
             "signature": self.signature,
@@ -84,47 +75,64 @@ def score(
     references: Sequence[str],
     sentence_marker: str | None = "\n",
     exceptions: Mapping[str, str] | None = None,
+    like: str = PERL,
 ) -> RougeScore:
-    """ROUGE of summaries against one reference each.
+    """Score summaries against one reference each.
 
     Args:
         hypotheses: one text per summary; an empty one counts as 0.
         references: one text per summary.
         sentence_marker: what stands between the sentences of a text, which ROUGE-L looks at one by one; None if a
             text is one sentence.
-        exceptions: base forms by irregular form, from :func:`lmfusion.scoring.words.read_exceptions`.
+        exceptions: base forms by irregular form, from :func:`lmfusion.scoring.irregular_words.read_exceptions`.
+        like: whose figures these are to be: "ROUGE-1.5.5" or "rouge-score".
+
+    Returns:
+        The scores of each summary and of all, 0..1, with their signature.
 
     Raises:
-        UserError: there are no summaries, the numbers differ, or the marker is empty.
+        UserError: there are no summaries, the numbers differ, the marker is empty, ``like`` is none of the two, or
+            exceptions are given that rouge-score would not use.
     """
-    ours, theirs = _read(hypotheses, references, sentence_marker, exceptions or {})
-    per_pair = [score_pair(hypothesis, reference) for hypothesis, reference in zip(ours, theirs)]
+    per_pair = score_pairs(hypotheses, references, sentence_marker, exceptions, like)
     means, intervals, averages = _averages(per_pair)
     return RougeScore(
         per_pair=per_pair,
         means=means,
         intervals=intervals,
         script_averages=averages,
-        signature=signature(sentence_marker, exceptions or {}, INTERVAL),
-        hypothesis_sentences=sum(map(len, ours)),
-        reference_sentences=sum(map(len, theirs)),
+        signature=signature(sentence_marker, exceptions or {}, INTERVAL, like),
+        hypothesis_sentences=_count_sentences(hypotheses, sentence_marker),
+        reference_sentences=_count_sentences(references, sentence_marker),
     )
 
 
 def score_pairs(
     hypotheses: Sequence[str],
     references: Sequence[str],
-    sentence_marker: str | None,
-    exceptions: Mapping[str, str],
+    sentence_marker: str | None = "\n",
+    exceptions: Mapping[str, str] | None = None,
+    like: str = PERL,
 ) -> list[dict[str, PairScore]]:
-    """ROUGE of each summary, without averages and intervals; arguments and errors as of :func:`score`."""
-    return [score_pair(*pair) for pair in zip(*_read(hypotheses, references, sentence_marker, exceptions))]
+    """Score each summary, without averages and intervals; arguments and errors are those of :func:`score`."""
+    _check(hypotheses, references, sentence_marker, exceptions or {}, like)
+    from lmfusion.scoring import rouge_scorers  # only now: NLTK takes seconds to load
+
+    scorer = rouge_scorers.perl_scorer(exceptions or {}) if like == PERL else rouge_scorers.package_scorer()
+    return [
+        scorer(*("\n".join(_sentences(text, sentence_marker)) for text in pair)) for pair in zip(hypotheses, references)
+    ]
 
 
-def _read(
-    hypotheses: Sequence[str], references: Sequence[str], marker: str | None, exceptions: Mapping[str, str]
-) -> tuple[list[Sentences], list[Sentences]]:
-    """The words of all summaries and references, if there are as many."""
+def _check(
+    hypotheses: Sequence[str], references: Sequence[str], marker: str | None, exceptions: Mapping[str, str], like: str
+) -> None:
+    if like not in LIKE:
+        raise UserError(f"ROUGE can be scored like {' or '.join(LIKE)}, but not like {like}.")
+    if like == PACKAGE and exceptions:
+        raise UserError("rouge-score takes no list of exceptions. Leave the list out, or score like ROUGE-1.5.5.")
+    if marker == "":
+        raise UserError("The sentence marker is empty. Give the text that stands between sentences, for example <q>.")
     if len(hypotheses) != len(references):
         raise UserError(
             f"There are {len(hypotheses)} hypotheses, but {len(references)} references. Both need one text per "
@@ -132,42 +140,23 @@ def _read(
         )
     if not hypotheses:
         raise UserError("Nothing to score: there are no summaries.")
-    read = reader(marker, exceptions)
-    return list(map(read, hypotheses)), list(map(read, references))
 
 
-def score_pair(hypothesis: Sentences, reference: Sentences) -> dict[str, PairScore]:
-    """ROUGE of one summary, from what :func:`lmfusion.scoring.words.reader` reads."""
-    ours = [word for sentence in hypothesis for word in sentence]
-    theirs = [word for sentence in reference for word in sentence]
-    result = {}
-    for order, metric in ((1, "rouge1"), (2, "rouge2")):
-        our_grams, their_grams = _ngrams(ours, order), _ngrams(theirs, order)
-        hits = sum((our_grams & their_grams).values())
-        result[metric] = _measures(hits, sum(our_grams.values()), sum(their_grams.values()))
-    result["rougeL"] = _measures(union_lcs(reference, hypothesis), len(ours), len(theirs))
-    return result
+def _sentences(text: str, marker: str | None) -> list[str]:
+    """Split a text at the marker; line feeds within a sentence become spaces."""
+    parts = [text] if marker is None else text.split(marker)
+    return [part.replace("\n", " ") for part in parts]
 
 
-def _ngrams(words: list[str], order: int) -> Counter[tuple[str, ...]]:
-    """N-grams of the whole text: they do not stop at the end of a sentence."""
-    return Counter(zip(*(words[start:] for start in range(order))))
-
-
-def _measures(hits: int, ours: int, theirs: int) -> PairScore:
-    precision, recall = _five_decimals(hits, ours), _five_decimals(hits, theirs)
-    f1 = _five_decimals(precision * recall, 0.5 * precision + 0.5 * recall)
-    return PairScore(precision, recall, f1)
-
-
-def _five_decimals(numerator: float, denominator: float) -> float:
-    return float(f"{numerator / denominator:.5f}") if denominator > 0 else 0.0
+def _count_sentences(texts: Sequence[str], marker: str | None) -> int:
+    """Count the sentences that have words."""
+    return sum(bool(_WORD.search(sentence)) for text in texts for sentence in _sentences(text, marker))
 
 
 def _averages(
     per_pair: list[dict[str, PairScore]],
 ) -> tuple[dict[str, Measures[float]], dict[str, Measures[tuple[float, float]]], dict[str, Measures[float]]]:
-    """Means, intervals and the script's averages."""
+    """Return means, ends of the intervals, and means over the samples."""
     table = np.array([[v for m in METRICS for v in (p[m].precision, p[m].recall, p[m].f1)] for p in per_pair])
     averages, low, high = perl_bootstrap.summary(perl_bootstrap.resample(table))
     return _by_metric(table.mean(axis=0).tolist()), _by_metric(list(zip(low, high))), _by_metric(averages)
@@ -177,33 +166,39 @@ def _by_metric(values: list[T]) -> dict[str, Measures[T]]:
     return {metric: Measures(*values[3 * i : 3 * i + 3]) for i, metric in enumerate(METRICS)}
 
 
-def signature(marker: str | None, exceptions: Mapping[str, str], resampling: Mapping[str, Any]) -> str:
-    """Everything that the numbers depend on.
+def signature(
+    marker: str | None, exceptions: Mapping[str, str], resampling: Mapping[str, Any], like: str = PERL
+) -> str:
+    """Name everything that the numbers depend on.
 
     Args:
         marker: what stands between sentences; None if a text is one sentence.
         exceptions: base forms by irregular form.
         resampling: how samples for intervals or tests were drawn, as fields of the signature.
+        like: whose figures they are: "ROUGE-1.5.5" or "rouge-score".
+
+    Returns:
+        Fields "name:value" with bars between them, after "ROUGE".
     """
-    fields = {
-        "like": "ROUGE-1.5.5.pl -m -a -n 2",
-        "refs": 1,
-        "stem": "porter-1.5.5",
-        "exceptions": fingerprint(exceptions),
-        "split": _SPLIT_NAMES.get(marker, marker),
-        "L": "summary",
-        "F": "alpha-0.5",
-        **resampling,
-        "version": f"lmfusion-{version('lmfusion')}",
-    }
+    split, ours = _SPLIT_NAMES.get(marker, marker), f"lmfusion-{version('lmfusion')}"
+    if like == PACKAGE:
+        words = {"like": like, "refs": 1, "stem": f"nltk-{version('nltk')}", "split": split, "L": "Lsum"}
+        return _joined({**words, **resampling, "version": f"rouge-score-{version('rouge-score')}+{ours}"})
+    words = {"like": "ROUGE-1.5.5.pl -m -a -n 2", "refs": 1, "stem": "porter-1.5.5"}
+    words.update(exceptions=fingerprint(exceptions), split=split, L="summary", F="alpha-0.5")
+    return _joined({**words, **resampling, "version": ours})
+
+
+def _joined(fields: Mapping[str, Any]) -> str:
     return "|".join(["ROUGE", *(f"{key}:{value}" for key, value in fields.items())])
 
 
 def marker_of(signed: str) -> str | None:
-    """The sentence marker that a score with this signature was computed with.
+    """Return the sentence marker that a score with this signature was computed with; None if a text is one sentence.
 
     Raises:
-        UserError: it is no signature of ROUGE, or the score needs a list of exceptions that it does not hold.
+        UserError: it is no signature of ROUGE as ROUGE-1.5.5.pl has it, or the score needs a list of exceptions that
+            it does not hold.
     """
     match = re.search(r"\|exceptions:(.*)\|split:(.*)\|L:summary\|", signed)
     if not match or match[1] != "none":

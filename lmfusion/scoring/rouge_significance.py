@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lmfusion.errors import UserError
 from lmfusion.scoring import rouge
+from lmfusion.scoring.significance import p_value
 
 SAMPLES = 1000
 SEED = 12345
@@ -37,7 +38,7 @@ class PairedRouge:
     signature: str
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, ready for JSON."""
+        """Return all fields, ready for JSON."""
         return asdict(self)
 
 
@@ -47,14 +48,15 @@ def paired_bootstrap(
     references: Sequence[str],
     sentence_marker: str | None = "\n",
     exceptions: Mapping[str, str] | None = None,
+    like: str = rouge.PERL,
 ) -> list[PairedRouge]:
-    """Paired bootstrap resampling of each system against the baseline.
+    """Test each system against the baseline by paired bootstrap resampling.
 
     Args:
         baseline: one summary per reference.
         systems: the same of each other system, by name.
         references: one per summary.
-        sentence_marker, exceptions: as :func:`lmfusion.scoring.rouge.score` takes them.
+        sentence_marker, exceptions, like: as :func:`lmfusion.scoring.rouge.score` takes them.
 
     Returns:
         The baseline (named "baseline"), then the systems in their order; of each ROUGE-1, -2 and -L.
@@ -67,11 +69,11 @@ def paired_bootstrap(
         raise UserError(f'paired_bootstrap needs one or more systems not called "baseline", but got {list(systems)}.')
     named = {"baseline": baseline, **systems}
     f1 = {
-        name: _f1(rouge.score_pairs(texts, references, sentence_marker, exceptions or {}))
+        name: _f1(rouge.score_pairs(texts, references, sentence_marker, exceptions, like))
         for name, texts in named.items()
     }
     samples = np.random.default_rng(SEED).choice(len(references), size=(SAMPLES, len(references)), replace=True)
-    signature = rouge.signature(sentence_marker, exceptions or {}, {"bs": SAMPLES, "seed": SEED})
+    signature = rouge.signature(sentence_marker, exceptions or {}, {"bs": SAMPLES, "seed": SEED}, like)
     return [
         _compare(name, metric, values[:, column], f1["baseline"][:, column], samples, signature)
         for name, values in f1.items()
@@ -80,7 +82,7 @@ def paired_bootstrap(
 
 
 def _f1(pairs: Sequence[Mapping[str, rouge.PairScore]]) -> NDArray[np.float64]:
-    """summaries x metrics, 0..100"""
+    """Return an array of summaries x metrics, 0..100."""
     return 100 * np.array([[pair[metric].f1 for metric in rouge.METRICS] for pair in pairs])
 
 
@@ -93,15 +95,9 @@ def _compare(
     signature: str,
 ) -> PairedRouge:
     means = ours[samples].mean(axis=1)
-    p_value = None if name == "baseline" else _p_value(ours, baseline, means - baseline[samples].mean(axis=1))
+    p = None
+    if name != "baseline":
+        is_copy = np.array_equal(ours, baseline)
+        p = 1.0 if is_copy else p_value(ours.mean() - baseline.mean(), means - baseline[samples].mean(axis=1))
     low, high = np.sort(means)[[len(means) // 40, -1 - len(means) // 40]]
-    return PairedRouge(name, metric, float(ours.mean()), float(means.mean()), float(high - low) / 2, p_value, signature)
-
-
-def _p_value(ours: NDArray[np.float64], baseline: NDArray[np.float64], differences: NDArray[np.float64]) -> float:
-    """sacreBLEU's: how often a sample's absolute difference is further from its mean than the test set's from 0."""
-    if np.array_equal(ours, baseline):
-        return 1.0
-    found = abs(ours.mean() - baseline.mean())
-    beyond = np.abs(differences) - np.abs(differences).mean() > found
-    return float((beyond.sum() + 1) / (len(differences) + 1))
+    return PairedRouge(name, metric, float(ours.mean()), float(means.mean()), float(high - low) / 2, p, signature)

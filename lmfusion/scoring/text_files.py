@@ -2,41 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Union
 
 from lmfusion.errors import UserError
 
 PathLike = Union[str, Path]
+BOM = b"\xef\xbb\xbf"
 
 
 def read_lines(path: PathLike) -> list[str]:
-    """The file's lines without their line ends. Only "\\n" and "\\r\\n" end a line, and a byte order mark is dropped.
+    """Return the file's lines without their line ends; errors are those of :func:`each_line`."""
+    return list(each_line(path))
+
+
+def each_line(path: PathLike) -> Iterator[str]:
+    """Iterate over the file's lines without their line ends.
+
+    Only "\\n" and "\\r\\n" end a line, and a byte order mark is dropped.
 
     Raises:
         UserError: the file is missing, unreadable or empty, or is not UTF-8 (the message names the first such line).
     """
-    data = _read_bytes(path)
-    if not data:
-        raise UserError(f"{path} is empty. Was the step that writes it interrupted? Run it again.")
-    raw_lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if not raw_lines[-1]:
-        raw_lines.pop()  # what follows the last line end
-    lines = []
-    for number, raw in enumerate(raw_lines, start=1):
+    number = 0
+    for number, raw in enumerate(_raw_lines(path), start=1):
+        raw = raw.removeprefix(BOM) if number == 1 else raw
         try:
-            lines.append(raw.decode("utf-8").removesuffix("\r"))
+            line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{path}, line {number}, is not UTF-8 text (byte 0x{raw[error.start]:02x} at position {error.start}). "
                 f"Convert the file first, for example: iconv -f LATIN1 -t UTF-8 {path}"
             ) from error
-    return lines
+        if line:  # a byte order mark alone is no line
+            yield line.removesuffix("\n").removesuffix("\r")
+    if not number:
+        raise UserError(f"{path} is empty. Was the step that writes it interrupted? Run it again.")
 
 
-def _read_bytes(path: PathLike) -> bytes:
+def _raw_lines(path: PathLike) -> Iterator[bytes]:
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as stream:
+            yield from stream
     except FileNotFoundError as error:
         raise UserError(f"There is no file {path}. Check the path.") from error
     except IsADirectoryError as error:

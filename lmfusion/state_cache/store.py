@@ -26,7 +26,7 @@ from lmfusion.checkpoint.atomic_files import NO_SPACE
 from lmfusion.errors import UserError
 
 _RECORD = np.dtype([("key", "S32"), ("start", "<i8"), ("tokens", "<i8"), ("sum", "<u4")])
-FORMAT = 2  # of parts; other formats lie in other folders
+FORMAT = 3  # of parts and their description; other formats lie in other folders
 _TYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
 _STATES, _INDEX, _ABOUT = ".states", ".index", "about.json"
 
@@ -64,12 +64,13 @@ class _Part:
 
 @dataclass(frozen=True)
 class _About:
-    """What a store holds: L, C', the type stored and the type computed."""
+    """What a store holds: L, C', the type stored, the type computed, and whatever determines the numbers."""
 
     states: int
     channels: int
     stored: str
     computed: str
+    settings: dict[str, Any]
 
 
 @contextmanager
@@ -90,12 +91,13 @@ class StateStore:
 
     Args:
         folder: with a store in it, or made by :meth:`create`.
+        settings: whatever determines the numbers, as plain values: the LM, the precision.
 
     Raises:
-        UserError: if its description cannot be read.
+        UserError: if its description cannot be read, or is one of other settings.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self.folder = folder
         try:
             about = _About(**json.loads((folder / _ABOUT).read_text(encoding="utf-8")))
@@ -103,21 +105,34 @@ class StateStore:
             self.shape = (int(about.states), int(about.channels))
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise UserError(f"{folder / _ABOUT} is damaged: delete the folder {folder}.") from error
+        if about.settings != json.loads(json.dumps(settings)):
+            raise UserError(
+                f"{folder} holds other states than its name says: {_difference(about.settings, settings)}. It was "
+                f"renamed or copied here: move it away or delete it, and the states will be computed."
+            )
         self._places: dict[bytes, tuple[_Part, int, int, int]] = {}
         self._parts: dict[str, _Part] = {}
         self._own: tuple[Any, Any] | None = None
         self.refresh()
 
     @classmethod
-    def create(cls, folder: Path, shape: tuple[int, int], stored: torch.dtype, computed: torch.dtype) -> StateStore:
+    def create(
+        cls,
+        folder: Path,
+        shape: tuple[int, int],
+        stored: torch.dtype,
+        computed: torch.dtype,
+        settings: dict[str, Any],
+    ) -> StateStore:
         """Make a store, or open the one that another process has just made; UserError if there is no space left."""
-        about = _About(*shape, *(str(dtype).removeprefix("torch.") for dtype in (stored, computed)))
+        names = (str(dtype).removeprefix("torch.") for dtype in (stored, computed))
+        about = _About(*shape, next(names), next(names), settings)
         with _needing_space(folder):
             folder.mkdir(parents=True, exist_ok=True)
             scratch = folder / f"{_ABOUT}.{secrets.token_hex(4)}"
             scratch.write_text(json.dumps(asdict(about)), encoding="utf-8")
             scratch.replace(folder / _ABOUT)
-        return cls(folder)
+        return cls(folder, settings)
 
     @classmethod
     def exists(cls, folder: Path) -> bool:
@@ -178,6 +193,14 @@ class StateStore:
             start += len(data)
         _write_all(index, memoryview(records.tobytes()))
         self.refresh()
+
+
+def _difference(stored: Any, wanted: dict[str, Any]) -> str:
+    """Return the first setting in which a store differs, with both values."""
+    if not isinstance(stored, dict):
+        return "its description is damaged"
+    name = next(key for key in (*wanted, *stored) if stored.get(key) != json.loads(json.dumps(wanted.get(key))))
+    return f"its {name} is {stored.get(name)}, not {wanted.get(name)}"
 
 
 def _write_all(stream: Any, data: memoryview) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from torch import Tensor
 from lmfusion.errors import UserError
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.state_cache.store import FORMAT, StateStore
+
+logger = logging.getLogger(__name__)
 
 Precision = tuple[torch.dtype, "torch.dtype | None"]  # of weights, and what autocast computes in
 
@@ -61,23 +64,49 @@ class StoredStates:
         """Bytes that are stored already for runs whose LM computes in this precision."""
         return StateStore.size(self._folder((weights, autocast)))
 
-    def _folder(self, precision: Precision | None = None) -> Path:
-        """Whatever changes the numbers is in its name."""
+    def _settings(self, precision: Precision | None = None) -> dict[str, Any]:
+        """Return whatever changes the numbers: it makes a store's name and, as folders can be renamed, is in it."""
         weights, autocast = precision or _precision(self.lm)
-        settings = [FORMAT, self.fingerprint, self.lm.config, f"{weights}, autocast {autocast or 'off'}"]
+        return {
+            "format": FORMAT,
+            "fingerprint": self.fingerprint,
+            "lm": self.lm.config,
+            "precision": f"{weights}, autocast {autocast or 'off'}",
+            "half": self.half,
+        }
+
+    def _folder(self, precision: Precision | None = None) -> Path:
+        return self._named(self._settings(precision))
+
+    def _named(self, settings: Any) -> Path:
         name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:16]
         return self.folder / (f"{name}-half" if self.half else name)
+
+    def _mention_older(self) -> None:
+        """Log that a store of the format before is not used.
+
+        It does not say whose states it holds, and one that was renamed cannot be told from one that was not; computing
+        its states again takes one epoch without the cache's gain.
+        """
+        settings = self._settings()
+        older = self._named([2, *(settings[name] for name in ("fingerprint", "lm", "precision"))])
+        if StateStore.exists(older):
+            logger.warning(
+                f"{older} was written by an earlier version of lmfusion and does not say of which language model its "
+                f"states are: they are computed again, into {self._folder()}. Delete the former to make room."
+            )
 
     def _open(self) -> StateStore | None:
         folder = self._folder()
         if folder not in self._stores and StateStore.exists(folder):
-            self._stores[folder] = StateStore(folder)
+            self._stores[folder] = StateStore(folder, self._settings())
         return self._stores.get(folder)
 
     def _create(self, computed: torch.dtype) -> StateStore:
         shape = (self.lm.num_states, self.lm.state_dim)
-        folder = self._folder()
-        self._stores[folder] = StateStore.create(folder, shape, torch.float16 if self.half else computed, computed)
+        folder, stored = self._folder(), torch.float16 if self.half else computed
+        self._mention_older()
+        self._stores[folder] = StateStore.create(folder, shape, stored, computed, self._settings())
         return self._stores[folder]
 
     def bytes_per_token(self, dtype: torch.dtype = torch.float32) -> int:

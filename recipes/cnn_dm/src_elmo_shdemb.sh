@@ -7,7 +7,7 @@
 # Launch:  bash recipes/cnn_dm/src_elmo_shdemb.sh
 #          sbatch --nodes 4 recipes/slurm.sbatch recipes/cnn_dm/src_elmo_shdemb.sh
 # Takes:   not known: the paper gives no speed for this size. 17 GB of disk (13 checkpoints).
-# Expect:  src_elmo_shdemb: 30,000 updates, … tokens/s, best validation perplexity …
+# Expect:  src_elmo_shdemb: 30,000 updates, … tokens/s, validation perplexity … at the lowest loss
 # Paper:   ROUGE-1/2/L 41.56/18.94/38.47.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"

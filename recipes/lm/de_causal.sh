@@ -8,7 +8,7 @@
 # Takes:   four days on 32 V100, says the paper; with n GPUs of that kind 32/n times as long. 4 GB of disk for
 #          checkpoints, and some 5 GB of memory for each GPU's process to index 200M sentences.
 # Expect:  de_causal: update 4,000, validation perplexity …   and so on every 4,000 updates, then
-#          de_causal: 984,000 updates, … tokens/s, best validation perplexity …
+#          de_causal: 984,000 updates, … tokens/s, validation perplexity … at the lowest loss
 # Paper:   190M parameters at 37K BPE types; no perplexity is published.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"

@@ -15,7 +15,7 @@ from typing import Any
 
 from lmfusion.errors import UserError
 from lmfusion.runs.live_line import LiveLine
-from lmfusion.runs.run_folder import write_json
+from lmfusion.runs.record import write_json
 from study import budget as budgets
 from study import estimate, into_page, machine, plan, recipe, report
 from study.layout import Layout

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lmfusion.report.table import headline
+from lmfusion.runs.hypotheses import headline
 from lmfusion.runs.run_folder import RunFolder
 from study import choice
 from study.layout import Layout, Setting

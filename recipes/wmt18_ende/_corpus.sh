@@ -16,7 +16,8 @@ fi
 : "${PAPER_GPUS:=128}" "${PAPER_TOKENS:=3584}"  # the released recipe's batch; PAPER_GPUS=8 is the paper's text
 : "${GPU_TOKENS:=$PAPER_TOKENS}" # tokens a GPU takes at once; another number changes --update-freq, not the batch
 : "${S2S_LR:=7e-4}"
-: "${S2S_DROPOUT:=0.3}" "${S2S_ATTENTION_DROPOUT:=0.0}" # tuned from 0.1 to 0.4: sweep.sh
+: "${S2S_DROPOUT:=0.3}"          # tuned from 0.1 to 0.4: sweep.sh
+: "${S2S_ATTENTION_DROPOUT:=0.1}" # of the released command's architecture
 : "${ELMO_DROPOUT:=0.2}" "${FT_DROPOUT:=0.2}"   # of the mixing weights; of the fine-tuned LM's state
 : "${FT_ENCODER_LAYERS:=6}"      # tuned for SRC-FT
 : "${MAX_LEN_A:=1.2}" "${MAX_LEN_B:=10}"        # longest translation: A x source symbols + B

@@ -7,7 +7,7 @@
 #          sbatch --nodes 4 recipes/slurm.sbatch recipes/wmt18_ende/src_ft.sh --bitext 5186K
 # Takes:   22 hours for 10,000 updates (160K) to 66 for 30,000 (5186K), if 32 V100 do what the paper measured;
 #          79 GB of disk (13 checkpoints).
-# Expect:  src_ft: 10,000 updates, … tokens/s, best validation perplexity …
+# Expect:  src_ft: 10,000 updates, … tokens/s, validation perplexity … at the lowest loss
 # Paper:   BLEU on newstest2018 / average of newstest2012 to 2018, by bitext size:
 #                 160K       320K       640K      1280K      2560K      5186K
 #            24.3/18.9  32.1/23.9  34.9/26.0  37.4/27.9  39.3/29.1  40.8/30.2

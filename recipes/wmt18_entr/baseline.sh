@@ -6,7 +6,7 @@
 #          sbatch --nodes 4 recipes/slurm.sbatch recipes/wmt18_entr/baseline.sh
 # Takes:   2.4 hours for 10,000 updates, if 32 V100 do what the paper measured for English-German; 38 GB of disk
 #          (13 checkpoints).
-# Expect:  baseline: 10,000 updates, … tokens/s, best validation perplexity …
+# Expect:  baseline: 10,000 updates, … tokens/s, validation perplexity … at the lowest loss
 # Paper:   9.8 BLEU on newstest2017, 9.5 on newstest2018.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"

@@ -7,7 +7,7 @@
 #          sbatch --nodes 4 recipes/slurm.sbatch recipes/wmt18_entr/src_elmo_shdemb.sh
 # Takes:   12.7 hours for 10,000 updates, if 32 V100 do what the paper measured for English-German; 37 GB of disk
 #          (13 checkpoints).
-# Expect:  src_elmo_shdemb: 10,000 updates, … tokens/s, best validation perplexity …
+# Expect:  src_elmo_shdemb: 10,000 updates, … tokens/s, validation perplexity … at the lowest loss
 # Paper:   12.9 BLEU on newstest2017, 11.8 on newstest2018.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"

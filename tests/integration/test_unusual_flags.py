@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 import torch
 
+from lmfusion.checkpoint.reading import read_file
+
 ELMO = ("--arch", "src_elmo_tiny", "--src-elmo-affine", "--src-lm")
 
 
 def read(path: Path) -> Any:
-    return torch.load(path, weights_only=True)
+    return read_file(path)
 
 
 def test_moving_averages_copy_what_does_not_move_and_go_on(
@@ -87,23 +89,3 @@ def cells(commands: Any, lm_files: dict[str, Path], tmp_path_factory: pytest.Tem
     flags = ["--arch", "tgt_elmo_tiny", "--tgt-lm", lm_files["tgt"], "--encoder-layers", 1, "--decoder-layers", 2]
     commands.ok(*commands.training(out, 2, *flags))
     return out / "checkpoint_last.pt"
-
-
-def test_layers_pruned_while_loading_are_the_models_own(commands: Any, cells: Path) -> None:
-    kept = "{'encoder_layers_to_keep': '0', 'decoder_layers_to_keep': '1'}"
-    output = commands.ok(*commands.generation(cells, "--model-overrides", kept))
-    assert len([line for line in output.splitlines() if line.startswith("H-")]) == 25
-
-
-def test_validation_sets_without_a_sentence_are_named(
-    commands: Any, lm_files: dict[str, Path], tmp_path: Path
-) -> None:
-    flags = [*ELMO, lm_files["src"], "--max-source-positions", 1, "--skip-invalid-size-inputs-valid-test"]
-    assert "no sentence of a data set is left" in commands.refused(*commands.training(tmp_path / "run", 1, *flags))
-
-
-def test_a_pair_of_language_models_is_validated_not_scored(commands: Any, tmp_path: Path) -> None:
-    pair = ("--future-target", "--past-target")
-    commands.ok(*commands.pretraining("en", tmp_path, 1, *pair, "--arch", "bi_transformer_lm"))
-    said = commands.refused(*commands.with_lm("fairseq-eval-lm", "en", tmp_path / "checkpoint_last.pt", *pair))
-    assert "fairseq-validate --task language_modeling --future-target --past-target" in said

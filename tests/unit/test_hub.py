@@ -69,3 +69,12 @@ def test_dictionaries_are_those_of_the_folders_and_languages_that_are_given(
     assert given == overrides
     with pytest.raises(UserError, match=r"first/dict\.tr\.txt does not exist"):
         hub._build(tmp_path / "model.pt", task, {**overrides, "target_lang": "tr"})
+
+
+def test_no_sentence_has_no_translation(translator: Translator) -> None:
+    assert translator.translate([]) == []
+
+
+def test_a_beam_of_none_is_refused(translator: Translator) -> None:
+    with pytest.raises(UserError, match="--beam 0"):
+        translator.translate(["aaa"], beam=0)

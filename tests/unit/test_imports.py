@@ -15,8 +15,9 @@ LAYERS = [
     ["lmfusion.errors", "lmfusion.plain_operations"],
     ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
     ["lmfusion.operations"],
-    ["lmfusion.lm.interface", "lmfusion.lm.precision"],
-    ["lmfusion.lm.transformer", "lmfusion.lm.vocabulary"],
+    ["lmfusion.lm.freezing", "lmfusion.lm.precision", "lmfusion.lm.vocabulary"],
+    ["lmfusion.lm.interface"],
+    ["lmfusion.lm.old_checkpoints", "lmfusion.lm.transformer"],
     ["lmfusion.lm.cloze", "lmfusion.lm.causal"],
     ["lmfusion.lm"],
     ["lmfusion.state_cache"],
@@ -24,8 +25,8 @@ LAYERS = [
     ["lmfusion.consumers"],
     ["lmfusion.training"],
     ["lmfusion.convert", "lmfusion.inspection"],
-    ["lmfusion.fairseq_patches", "lmfusion.hydra_configs"],
-    ["lmfusion.plugin", "lmfusion.hub"],
+    ["lmfusion.fairseq_patches"],
+    ["lmfusion.plugin", "lmfusion.hub", "lmfusion.hydra_configs"],
     ["lmfusion", "lmfusion.models"],  # the public API
     ["lmfusion.runs"],
     ["lmfusion.report"],
@@ -35,21 +36,24 @@ LAYERS = [
 RANK = {prefix: rank for rank, prefixes in enumerate(LAYERS) for prefix in prefixes}
 
 # Beyond the layers: the only modules of ours that these may import.
-STRATEGIES, SIDES = ("elmo", "finetune"), ("source", "target")
-SEES_LMS_THROUGH = ["lmfusion.errors", "lmfusion.lm.interface", "lmfusion.lm.transformer.layout"]
+INTEGRATIONS, SIDES = ("elmo", "finetune"), ("source", "target")
+SEES_LMS_THROUGH = [
+    *("lmfusion.errors", "lmfusion.lm.interface", "lmfusion.lm.vocabulary", "lmfusion.lm.transformer.layout"),
+    *("lmfusion.fusion.interface", "lmfusion.fusion.places", "lmfusion.fusion.source"),
+]
 ONLY = {
     **{
         f"lmfusion.fusion.{name}": [
-            *SEES_LMS_THROUGH,
-            *("lmfusion.fusion.scalar_mix", "lmfusion.fusion.reading", "lmfusion.fusion.elmo"),
-            "lmfusion.operations",
-            "lmfusion.fusion.learning_rates",
+            *("lmfusion.errors", "lmfusion.lm.interface", "lmfusion.fusion.interface"),
+            *("lmfusion.fusion.scalar_mix", "lmfusion.fusion.elmo", "lmfusion.fusion.learning_rates"),
+            *("lmfusion.operations", "lmfusion.state_cache"),
         ]
-        for name in STRATEGIES
+        for name in INTEGRATIONS
     },
     **{f"lmfusion.fusion.{name}": SEES_LMS_THROUGH for name in SIDES},
     "lmfusion.fusion.scalar_mix": ["lmfusion.errors"],
-    "lmfusion.fusion.reading": ["lmfusion.lm.interface", "lmfusion.lm.transformer.layout"],
+    "lmfusion.fusion.interface": ["lmfusion.errors", "lmfusion.lm.interface"],
+    "lmfusion.lm.interface": ["lmfusion.errors", "lmfusion.lm.freezing", "lmfusion.lm.vocabulary"],
     "lmfusion.scoring": ["lmfusion.errors", "lmfusion.scoring"],
 }
 HEAVY = ("torch", "fairseq")

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from pathlib import Path
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
 from fairseq.data import Dictionary
 from fairseq.models import FairseqLanguageModel
+from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
 
+from lmfusion.checkpoint.files import is_checkpoint
 from lmfusion.errors import UserError
 from lmfusion.lm.interface import Head, PretrainedLM
 from lmfusion.lm.precision import training_autocast
+from lmfusion.lm.transformer.config import complete_config
 from lmfusion.lm.transformer.layers import Block, TokenEmbedding, Tower
 from lmfusion.lm.transformer.layout import RowLayout
-from lmfusion.lm.vocabulary import SymbolTable
+from lmfusion.lm.transformer.reading import lm_architecture, read_lm
+from lmfusion.lm.vocabulary import dictionary_of
+
+# A layer's number in the name of a weight: of one of two towers, of the only one.
+_LAYER = re.compile(r"(?:forward_|backward_)?layers\.(\d+)\.")
 
 
 class TransformerLM(PretrainedLM):
@@ -29,17 +38,56 @@ class TransformerLM(PretrainedLM):
         UserError: if the sizes make no model, or the dictionary is not used as a whole.
     """
 
-    bias_kv: str
+    architecture: ClassVar[str]
+    """The name of the fairseq model by which it is trained."""
+    structure: ClassVar[tuple[str, ...]] = ()
+    """Keys of ``config`` that are no flags of the fairseq model."""
+
+    def __init__(self, config: dict[str, Any], dictionary: Dictionary) -> None:
+        raise TypeError(f"{type(self).__name__} does not make the module and build the common parts by itself")
+
+    @classmethod
+    def can_read(cls, path: Path) -> bool:
+        """Return whether ``path`` is a checkpoint of this family's fairseq model."""
+        return is_checkpoint(path) and lm_architecture(path) == cls.architecture
+
+    @classmethod
+    def read(cls, path: Path, **overrides: Any) -> PretrainedLM:
+        """Read a checkpoint of fairseq-train, of ``lmfusion export``, average or convert.
+
+        Raises:
+            UserError: if it is damaged or unsafe, or its weights are not those of the model it describes.
+        """
+
+        def build(model: dict[str, Any], task: dict[str, Any], symbols: list[str]) -> PretrainedLM:
+            return cls.build(cls.described_by(model, task), symbols, **overrides)
+
+        return read_lm(path, cls.Config, build)
+
+    @classmethod
+    def build(cls, config: dict[str, Any], symbols: list[str], **overrides: Any) -> PretrainedLM:
+        """Build an untrained model; see :meth:`PretrainedLM.build`."""
+        flags = complete_config(config, cls.Config, **overrides)
+        return cls({**flags, **{name: config[name] for name in cls.structure}}, dictionary_of(symbols))
+
+    @classmethod
+    def layer_of(cls, name: str) -> int | None:
+        """Return 0 for a weight of the embeddings, n for one of the n-th layer (of either tower), None above."""
+        if name.startswith("embed."):
+            return 0
+        layer = _LAYER.match(name)
+        return None if layer is None else 1 + int(layer[1])
+
+    @classmethod
+    def described_by(cls, model: dict[str, Any], task: dict[str, Any]) -> dict[str, Any]:
+        """Return the config that a checkpoint's flags of model and task stand for."""
+        return model
 
     def _build_common(self, config: dict[str, Any], dictionary: Dictionary) -> None:
         _check_sizes(config, dictionary)
-        self.config = config
+        self._adopt(config, self.make_vocabulary(config, dictionary.symbols))
         self.embed_dim = config["decoder_embed_dim"]
         self.num_layers = config["decoder_layers"]
-        self.padding_idx = dictionary.pad()
-        self.eos_idx = dictionary.eos()
-        self.symbols = list(dictionary.symbols)
-        self.symbol_table = SymbolTable(self.symbols)
         # A sample may be two longer than fairseq's filter counts: both </s> of a cloze sample.
         self.sentence_limit: int = config["max_target_positions"]
         self.embed = TokenEmbedding(
@@ -57,6 +105,11 @@ class TransformerLM(PretrainedLM):
         if not config["share_decoder_input_output_embed"]:
             self.output_weight = nn.Parameter(torch.empty(len(dictionary), self.embed_dim))
             nn.init.normal_(self.output_weight, std=self.embed_dim**-0.5)
+
+    @property
+    def token_embedding(self) -> nn.Module:  # type: ignore[override]
+        """The table of word vectors."""
+        return self.embed.tokens
 
     def _build_tower(self, bias_kv: str) -> Tower:
         config = self.config
@@ -104,6 +157,11 @@ class TransformerLM(PretrainedLM):
         """Forget an output embedding of its own; a tied one is the input embedding."""
         self.output_weight = None
 
+    def logits(self, top: Tensor) -> Tensor:
+        """Turn states before the softmax into logits: ... x C -> ... x V."""
+        logits: Tensor = self.output_layer(top)
+        return logits
+
     def output_layer(self, features: Tensor, head: Head = F.linear) -> Any:
         """States before the softmax -> logits: ... x C -> ... x V; or what another head makes of them."""
         weight = self.embed.tokens.weight if self.output_weight is None else self.output_weight
@@ -114,6 +172,8 @@ def _check_sizes(config: dict[str, Any], dictionary: Dictionary) -> None:
     channels, heads = config["decoder_embed_dim"], config["decoder_attention_heads"]
     if config["decoder_layers"] < 1:
         raise UserError(f"--decoder-layers {config['decoder_layers']}: give 1 or more.")
+    if channels < 1:
+        raise UserError(f"--decoder-embed-dim {channels}: give 1 or more.")
     if heads < 1 or channels % heads:
         raise UserError(
             f"--decoder-attention-heads {heads} do not divide the {channels} channels of --decoder-embed-dim: give a "
@@ -137,19 +197,34 @@ class TrainableLM(FairseqLanguageModel):
         with training_autocast(self, self.decoder.config["cpu_bf16"]):
             return self.decoder(src_tokens, **kwargs)
 
+    def prepare_for_inference_(self, cfg: Any) -> None:
+        """Prepare for decoding, as fairseq does.
 
-def dictionary_of(symbols: list[str]) -> Dictionary:
-    """A fairseq dictionary with these symbols in this order.
+        Raises:
+            UserError: the beam has no hypothesis.
+        """
+        check_beam(cfg.generation.beam)
+        super().prepare_for_inference_(cfg)
+
+
+def check_task(task: Any) -> None:
+    """Refuse a task that gives a language model sentences of a source language.
 
     Raises:
-        UserError: if they do not begin with fairseq's special symbols, or one stands twice.
+        UserError: naming what the model is for.
     """
-    dictionary = Dictionary()
-    for symbol in symbols[len(dictionary) :]:
-        dictionary.add_symbol(symbol)
-    if list(dictionary.symbols) != symbols:
+    if isinstance(task, TranslationTask):
         raise UserError(
-            f"these {len(symbols)} symbols are no fairseq dictionary: it begins with "
-            f"{', '.join(Dictionary().symbols)} and has every symbol once."
+            "this is a language model, which translates nothing: give the checkpoint of a translation model, or --task "
+            "language_modeling. A language model joins a translation model by --src-lm, --tgt-lm or --lm-path."
         )
-    return dictionary
+
+
+def check_beam(beam: int) -> None:
+    """Refuse to decode without a hypothesis.
+
+    Raises:
+        UserError: naming the value.
+    """
+    if beam < 1:
+        raise UserError(f"--beam {beam}: give the number of hypotheses, 1 or more.")

@@ -101,6 +101,19 @@ def plain_config(cfg: Any, kind: Callable[[], LMConfig]) -> dict[str, Any]:
     return values
 
 
+def complete_config(config: dict[str, Any], kind: type[LMConfig], **overrides: Any) -> dict[str, Any]:
+    """Return a config with the defaults of flags that are newer than it, and some values replaced.
+
+    Args:
+        config: plain values.
+        kind: whose flags they are.
+        overrides: values to replace; None leaves one as it is.
+    """
+    defaults = {name: spec.default for name, spec in kind.__dataclass_fields__.items()}
+    given = {name: value for name, value in overrides.items() if value is not None}
+    return plain_config(Namespace(**{**defaults, **config, **given}), kind)
+
+
 def _set_defaults(args: Namespace, **defaults: Any) -> None:
     for name, value in defaults.items():
         setattr(args, name, getattr(args, name, value))

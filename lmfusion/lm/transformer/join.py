@@ -56,7 +56,9 @@ class AttentionJoin(nn.Module):
         for projection in (self.q_proj, self.kv_proj, self.out_proj):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
-        # Unscaled logits are sqrt(D) times the usual ones; start where a scaled attention would.
+        # Unscaled logits are sqrt(D) times the usual ones; start where a scaled attention would. The released code does
+        # not: its query starts 4 times as large (D = 32). On the embedded English text (2 blocks, 64 channels, 450
+        # updates) validation loss was 5.66, 5.55, 5.56 nats with ours (seeds 1 to 3), 5.73, 5.68, 5.74 with theirs.
         with torch.no_grad():
             self.q_proj.weight.mul_((embed_dim // num_heads) ** -0.5)
         self.dropout = dropout

@@ -54,7 +54,7 @@ class Section:
     blocks: list[Block]
 
     def groups(self) -> list[list[Block]]:
-        """The blocks in their order, figures that follow each other together."""
+        """Return the blocks in their order, figures that follow each other together."""
         return [list(group) for _, group in groupby(self.blocks, key=lambda block: isinstance(block, Figure))]
 
 
@@ -115,7 +115,7 @@ def _check(options: Options, runs: Sequence[Run], comparisons: Sequence[Comparis
 
 
 def _scores_section(comparison: Comparison, tables: list[Table], options: Options, notices: Notices) -> Section:
-    """Scores, the figure, significance and examples."""
+    """Return scores, the figure, significance and examples."""
     blocks: list[Block] = [*tables, *difference_figures(comparison)]
     texts = _texts(comparison, options, notices)
     if options.significance and (table := significance_table(comparison, texts, notices)):
@@ -134,8 +134,8 @@ def _texts(comparison: Comparison, options: Options, notices: Notices) -> Texts 
 
 
 def _runs_sections(comparison: Comparison, runs: Sequence[Run], options: Options) -> list[Section]:
-    """What does not depend on the test set: learning curves, mixing weights, speed."""
-    prefix = f"{comparison.slug}-" if comparison.slug else ""
+    """Return what does not depend on the test set: learning curves, mixing weights, speed."""
+    prefix = comparison.prefix
     size = options.size if options.size in comparison.sizes else comparison.focus
     chosen = _named_or_first(runs, options.curves) if options.curves else _first_seeds(comparison, size)
     subject = "chosen runs" if options.curves else f"{size_name(size)} pairs, first seeds"
@@ -151,7 +151,7 @@ def _runs_sections(comparison: Comparison, runs: Sequence[Run], options: Options
 
 
 def _first_seeds(comparison: Comparison, size: int | None) -> list[Curve]:
-    """The run with the lowest seed of each row at a size, also if it is left out of the means."""
+    """Return the run with the lowest seed of each row at a size, also if it is left out of the means."""
     found = []
     for row in comparison.rows:
         runs = sorted(row.cell(size).runs, key=lambda run: (run.seed is None, run.seed or 0))
@@ -160,7 +160,7 @@ def _first_seeds(comparison: Comparison, size: int | None) -> list[Curve]:
 
 
 def _named_or_first(runs: Sequence[Run], names: Sequence[str]) -> list[Curve]:
-    """Runs by name; without names, those that come first."""
+    """Return runs by name; without names, those that come first."""
     chosen = [run for run in runs if run.name in names or (not names and not run.is_language_model)]
     drawn = [Curve(run, run.name, run.strategy) for run in chosen if not run.broken and run.log.updates]
     return drawn if names else drawn[:MOST_CURVES]
@@ -172,7 +172,7 @@ def _curve_sections(chosen: Sequence[Curve], prefix: str, subject: str) -> list[
 
 
 def _closing_sections(runs: Sequence[Run], comparisons: Sequence[Comparison]) -> list[Section]:
-    """All runs, language models, the paper's figure, and what it takes to repeat it."""
+    """Return all runs, language models, the paper's figure, and what it takes to repeat it."""
     sections = [Section("All runs", [run_table(runs, comparisons)])]
     models = [run for run in runs if run.is_language_model and not run.broken]
     if models:

@@ -19,12 +19,12 @@ DARK.update(_LIGHT_AND_DARK)
 
 
 def sequence() -> list[tuple[str, str]]:
-    """Colours and marks for what is no strategy."""
+    """Return colours and marks for what is no strategy."""
     return [(light, mark) for (light, _), mark in zip(_LIGHT_AND_DARK, _MARKS)]
 
 
 def styles(strategies: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Colour and mark by strategy: the paper's have their own, others follow in their order, round and round."""
+    """Return colour and mark by strategy: the paper's have their own, others follow in their order, round and round."""
     others = [name for name in dict.fromkeys(strategies) if name not in PAPER_ORDER]
     places = {name: number for number, name in enumerate([*PAPER_ORDER, *others])}
     count = len(_LIGHT_AND_DARK)

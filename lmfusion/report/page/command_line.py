@@ -31,15 +31,15 @@ class Flags:
     values: Mapping[str, str]
 
     def get(self, name: str) -> str | None:
-        """A flag's value; None if it was not given."""
+        """Return a flag's value; None if it was not given."""
         return self.values.get(name)
 
     def has(self, name: str) -> bool:
-        """Whether a flag was given, and not as ``--name=false``."""
+        """Tell whether a flag was given, and not as ``--name=false``."""
         return self.values.get(name, "false").lower() != "false"
 
     def settings(self) -> dict[str, str]:
-        """The flags that decide what comes out: without paths to be written, seed and logging."""
+        """Return the flags that decide what comes out: without paths to be written, seed and logging."""
         return {name: value for name, value in self.values.items() if name not in _BOOKKEEPING}
 
 
@@ -65,7 +65,7 @@ def parse(command: Sequence[str]) -> Flags:
 
 
 def _program(words: Sequence[str]) -> int:
-    """Where the program is: past python, and past its -m."""
+    """Return where the program is: past python, and past its -m."""
     for number, word in enumerate(words):
         name = PurePath(word).name
         if not name.startswith("python") and not word.startswith("-"):

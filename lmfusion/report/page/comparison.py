@@ -6,13 +6,14 @@ import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.row_names import name_rows
 from lmfusion.report.page.runs import Run
 from lmfusion.report.page.strategy import BASELINE, order
 from lmfusion.report.page.tasks import Task, TaskGroup, runs_by_task, with_averages
-from lmfusion.report.table import headline
+from lmfusion.runs.hypotheses import headline
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Cell:
 
     @property
     def runs(self) -> list[Run]:
-        """All of them."""
+        """Return all of them."""
         return [*self.used, *(run for run, _ in self.left_out)]
 
 
@@ -40,16 +41,14 @@ class Row:
     """By bitext size; None for a baseline that learns nothing, or where the size is unknown."""
 
     def cell(self, size: int | None) -> Cell:
-        """Of a bitext size; what learns nothing has the same at every size."""
-        return self.cells.get(size) or self._without_training() or Cell()
-
-    def _without_training(self) -> Cell | None:
-        cell = self.cells.get(None)
-        return cell if cell and not any(run.has_training for run in cell.runs) else None
+        """Return the runs of a bitext size; what learns nothing has the same at every size."""
+        unsized = self.cells.get(None)
+        learns = unsized is not None and any(run.has_training for run in unsized.runs)
+        return self.cells.get(size) or (None if learns else unsized) or Cell()
 
     @property
     def runs(self) -> list[Run]:
-        """All of them."""
+        """Return the runs of all sizes."""
         return [run for cell in self.cells.values() for run in cell.runs]
 
 
@@ -63,61 +62,57 @@ class Comparison:
     rows: list[Row]
     sizes: list[int | None]
     slug: str
-    """What its files' names begin with; empty if there is only one comparison."""
+    """A name for files; empty if there is only one comparison."""
+
+    @property
+    def prefix(self) -> str:
+        """Return what the names of its files begin with."""
+        return f"{self.slug}-" if self.slug else ""
+
+    @property
+    def entries(self) -> list[Mapping[str, Any]]:
+        """Return the runs' entries of scores.json for its test sets."""
+        return [run.scores[name] for run in self.runs for name in self.data_sets if name in run.scores]
 
     @property
     def baseline(self) -> Row | None:
-        """The row that differences are to; the first, if there are several."""
+        """Return the row that differences are to; the first, if there are several."""
         return next((row for row in self.rows if row.strategy == BASELINE), None)
 
     @property
     def runs(self) -> list[Run]:
-        """All of them, in the order of the rows."""
+        """Return all runs in the order of the rows."""
         return [run for row in self.rows for run in row.runs]
 
     @property
     def metrics(self) -> list[str]:
-        """BLEU and chrF, or ROUGE-1, -2 and -L."""
+        """Return what was computed: BLEU and chrF, or ROUGE-1, -2 and -L."""
         return list(dict.fromkeys(name for run in self.runs for name in self.figures(run)))
 
     @property
     def main_metrics(self) -> list[str]:
-        """Those the paper reports."""
+        """Return the metrics that the paper reports."""
         return [metric for metric in self.metrics if metric != "chrF"]
 
     def figures(self, run: Run) -> dict[str, float]:
-        """A run's scores by metric, 0..100, the average of the test sets; empty if it lacks any."""
+        """Return a run's scores by metric, 0..100, the average of the test sets; empty if it lacks any."""
         if run.state or any(name not in run.scores for name in self.data_sets):
             return {}
         each = [headline(run.scores[name]) for name in self.data_sets]
         return {metric: statistics.fmean(figures[metric] for figures in each) for metric in each[0]}
 
     def values(self, cell: Cell, metric: str) -> list[float]:
-        """The scores of a cell's seeds."""
+        """Return the scores of a cell's seeds, 0..100."""
         return [self.figures(run)[metric] for run in cell.used]
 
     @property
     def focus(self) -> int | None:
-        """The size whose single runs are shown: that with the most rows, the smallest of these."""
-
-        def filled(size: int | None) -> int:
-            return sum(bool(row.cell(size).used) for row in self.rows)
-
-        return max(self.sizes, key=filled, default=None)  # the first of equals
-
-
-def mean(values: Sequence[float]) -> float | None:
-    """Arithmetic mean; None of nothing."""
-    return statistics.fmean(values) if values else None
-
-
-def spread(values: Sequence[float]) -> float | None:
-    """Standard deviation of a sample (n - 1 in the denominator); None of fewer than two."""
-    return statistics.stdev(values) if len(values) > 1 else None
+        """Return the size whose single runs are shown: that with the most rows, the smallest of these."""
+        return max(self.sizes, key=lambda size: sum(bool(row.cell(size).used) for row in self.rows), default=None)
 
 
 def compare(runs: Sequence[Run], notices: Notices) -> list[Comparison]:
-    """All comparisons that there are between sequence-to-sequence runs."""
+    """Return all comparisons that there are between sequence-to-sequence runs; notice what counts in none."""
     usable = [run for run in runs if not run.broken and not run.is_language_model]
     for run in usable:
         if run.hides_its_flags and not run.found.row:
@@ -128,43 +123,41 @@ def compare(runs: Sequence[Run], notices: Notices) -> list[Comparison]:
 
 
 def _comparison(group: TaskGroup, slug: str, notices: Notices) -> Comparison:
-    runs = group.runs
-    names = name_rows(runs, notices)
+    names = name_rows(group.runs, notices)
     cells: dict[str, dict[int | None, Cell]] = {}
-    for run in sorted(runs, key=lambda run: (run.seed is None, run.seed or 0)):
+    for run in sorted(group.runs, key=lambda run: (run.seed is None, run.seed or 0)):
         cell = cells.setdefault(names[run.name], {}).setdefault(run.pairs, Cell())
-        reason = _why_left_out(run, cell, group.data_sets)
-        if reason:
+        if reason := _why_left_out(run, cell, group.data_sets):
             cell.left_out.append((run, reason))
         else:
             cell.used.append(run)
-    rows = [Row(name, _strategy(name), by_size) for name, by_size in cells.items()]
+    # A row is named by its strategy and, in brackets, what tells it from others of the strategy.
+    rows = [Row(name, name.partition(" (")[0], by_size) for name, by_size in cells.items()]
     rows.sort(key=lambda row: (order(row.strategy), row.name))
-    sizes = sorted({run.pairs for run in runs if run.has_training}, key=lambda size: (size is None, size or 0))
-    comparison = Comparison(group.task, group.data_sets, rows, sizes or [None], slug)
-    _note_left_out(comparison, notices)
-    _check_baseline(comparison, notices)
-    return comparison
+    sizes = sorted({run.pairs for run in group.runs if run.has_training}, key=lambda size: (size is None, size or 0))
+    _notice(group.task.title, rows, notices)
+    return Comparison(group.task, group.data_sets, rows, sizes or [None], slug)
 
 
-def _note_left_out(comparison: Comparison, notices: Notices) -> None:
-    """Which runs count in no mean, and why; those of one row with one reason together."""
-    for row in comparison.rows:
+def _notice(title: str, rows: Sequence[Row], notices: Notices) -> None:
+    """Say which runs count in no mean and why, those of one row with one reason together, and which is the baseline."""
+    for row in rows:
         names: dict[str, list[str]] = {}
         for cell in row.cells.values():
             for run, reason in cell.left_out:
                 names.setdefault(reason, []).append(run.name)
         for reason, runs in names.items():
             notices.warn(f"{row.name}: {', '.join(runs)} left out of every mean: {reason}.")
-
-
-def _strategy(row_name: str) -> str:
-    """A row's name without what tells it from others of the strategy."""
-    return row_name.partition(" (")[0]
+    baselines = [row.name for row in rows if row.strategy == BASELINE]
+    if not baselines:
+        notices.note(f"{title}: no baseline among the runs, so no differences and ratios to it.")
+    if len(baselines) > 1:
+        said = f"{len(baselines)} rows are baselines; differences and ratios are to the first, {baselines[0]}."
+        notices.note(f"{title}: {said}")
 
 
 def _why_left_out(run: Run, cell: Cell, data_sets: Sequence[str]) -> str:
-    """Why a run's figures do not count; empty if they do."""
+    """Say why a run's figures do not count; nothing if they do."""
     if run.state:
         return run.state
     if missing := [name for name in data_sets if name not in run.scores]:
@@ -175,19 +168,8 @@ def _why_left_out(run: Run, cell: Cell, data_sets: Sequence[str]) -> str:
     return f"the same seed ({run.seed}) and flags as {twin.name}" if twin else ""
 
 
-def _check_baseline(comparison: Comparison, notices: Notices) -> None:
-    baselines = [row.name for row in comparison.rows if row.strategy == BASELINE]
-    if not baselines:
-        notices.note(f"{comparison.task.title}: no baseline among the runs, so no differences and ratios to it.")
-    if len(baselines) > 1:
-        notices.note(
-            f"{comparison.task.title}: {len(baselines)} rows are baselines; differences and ratios are to the first, "
-            f"{baselines[0]}."
-        )
-
-
 def _slugs(tasks: Sequence[Task]) -> list[str]:
-    """A name for files for each task, all different; empty if there is only one."""
+    """Return a name for files for each task, all different; empty if there is only one."""
     if len(tasks) < 2:
         return [""] * len(tasks)
     slugs: list[str] = []

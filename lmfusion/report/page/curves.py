@@ -54,12 +54,12 @@ _KINDS = (
 
 
 def curve_figures(curves: Sequence[Curve], prefix: str, subject: str) -> list[Figure]:
-    """A figure for each kind of figure that any of the runs' logs has; a curve breaks where its value is no number."""
+    """Return a figure for each kind that any run's log has; a curve breaks where its value is no number."""
     return [_draw(kind, curves, prefix, subject) for kind in _KINDS if any(_points(c, kind) for c in curves)]
 
 
 def _points(curve: Curve, kind: _Kind) -> list[tuple[int, float]]:
-    """The validations' values by update, those that are no number included."""
+    """Return the validations' values by update, those that are no number included."""
     progress = [curve.run.log.validation[update] for update in sorted(curve.run.log.validation)]
     return [(each.updates, value) for each in progress if (value := kind.value(each)) is not None]
 

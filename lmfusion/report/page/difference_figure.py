@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from lmfusion.report.page import published
 from lmfusion.report.page.colours import GRID, INK, styles
-from lmfusion.report.page.comparison import Cell, Comparison, Row, mean, spread
+from lmfusion.report.page.comparison import Cell, Comparison, Row
 from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, legend_label
 from lmfusion.report.page.score_tables import size_name
 
 
 def difference_figures(comparison: Comparison) -> list[Figure]:
-    """A figure for each metric that the paper reports; none without a baseline and another row at the same size."""
-    prefix = f"{comparison.slug}-" if comparison.slug else ""
+    """Return a figure for each metric that the paper reports; none without a baseline and a rival at the same size."""
     figures = []
     for metric in comparison.main_metrics:
         lines = [(row, points) for row in comparison.rows if (points := differences(comparison, row, metric))]
         if not any(row is not comparison.baseline for row, _ in lines):
             continue
-        name = f"{prefix}difference" if metric == "BLEU" else f"{prefix}difference-{metric.lower()}"
+        name = f"{comparison.prefix}difference" + ("" if metric == "BLEU" else f"-{metric.lower()}")
         draw = _draw_lines if len(comparison.sizes) > 1 else _draw_bars
         figures.append(draw(comparison, metric, lines, name))
     return figures
@@ -33,7 +33,7 @@ Point = tuple[int, float, float]
 
 
 def differences(comparison: Comparison, row: Row, metric: str) -> list[Point]:
-    """Mean of a row's seeds minus the baseline's mean over the same seeds, at each size that has both.
+    """Return the mean of a row's seeds minus the baseline's over the same seeds, at each size that has both.
 
     Over all seeds of each where they have none in common.
     """
@@ -41,21 +41,17 @@ def differences(comparison: Comparison, row: Row, metric: str) -> list[Point]:
     for size in comparison.sizes:
         if size is None or comparison.baseline is None:
             continue
-        own, base = _of_common_seeds(row.cell(size), comparison.baseline.cell(size))
-        values = comparison.values(own, metric)
-        baseline, average = mean(comparison.values(base, metric)), mean(values)
-        if average is not None and baseline is not None:
-            points.append((size, average - baseline, spread(values) or 0.0))
+        both = _of_common_seeds(row.cell(size), comparison.baseline.cell(size))
+        values, theirs = (pd.Series(comparison.values(cell, metric)) for cell in both)
+        if len(values) and len(theirs):
+            points.append((size, values.mean() - theirs.mean(), values.std() if len(values) > 1 else 0.0))
     return points
 
 
-def _of_common_seeds(own: Cell, base: Cell) -> tuple[Cell, Cell]:
-    """The runs whose seeds both have, so that a seed that is only here or there moves no difference."""
+def _of_common_seeds(own: Cell, base: Cell) -> list[Cell]:
+    """Return the runs whose seeds both have, so that a seed that is only here or there moves no difference."""
     common = {run.seed for run in own.used if run.has_training} & {run.seed for run in base.used}
-    if not common:
-        return own, base
-    own, base = (Cell([run for run in cell.used if run.seed in common]) for cell in (own, base))
-    return own, base
+    return [Cell([run for run in cell.used if run.seed in common or not common]) for cell in (own, base)]
 
 
 def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]], name: str) -> Figure:
@@ -74,18 +70,16 @@ def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, 
             axes.plot(sizes_known, values_known, color=colour, linestyle=":", label=label)
         _axes(axes, sorted({size for _, points in lines for size, _, _ in points}), metric)
         legend_below(canvas, axes)
-        caption = (
-            f"{metric} minus the baseline's, means over the seeds of both, against the number of sentence pairs"
-            + " (logarithmic)"
-            + ("; bars: standard deviation of the strategy's seeds" if _any_spread(lines) else "")
-            + ("; dotted: the paper" if known else "")
-            + "."
+        caption = f"{metric} minus the baseline's, means over the seeds of both, against the number of sentence pairs"
+        caption += " (logarithmic)" + (
+            "; bars: standard deviation of the strategy's seeds" if _any_spread(lines) else ""
         )
+        caption += "; dotted: the paper." if known else "."
         return finish(canvas, name, f"{metric} difference to the baseline, {comparison.task.title}", caption)
 
 
 def _draw_bars(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]], name: str) -> Figure:
-    """At a single size a line would be a point: a bar a strategy."""
+    """Draw a bar a strategy: at a single size a line would be a point."""
     style = styles(row.strategy for row in comparison.rows)
     rivals = [(row, points[0]) for row, points in lines if row is not comparison.baseline]
     with drawing(height=0.8 + 0.4 * len(rivals)) as (canvas, axes):
@@ -121,7 +115,7 @@ def _axes(axes: Axes, sizes: Sequence[int], metric: str) -> None:
 def _published_lines(
     comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]]
 ) -> list[tuple[str, list[int], list[float]]]:
-    """Published differences at our sizes, of the strategies that we have, where the test set is one of the paper's."""
+    """Return published differences at our sizes of our strategies, where the test set is one of the paper's."""
     task, found = comparison.task, []
     sizes = [size for size in comparison.sizes if size is not None]
     for strategy in dict.fromkeys(row.strategy for row, _ in lines if row is not comparison.baseline):
@@ -137,7 +131,7 @@ def _published_lines(
 
 
 def published_figure() -> Figure:
-    """Figure 1 as it was published, to be looked at beside ours."""
+    """Return Figure 1 as it was published, to be looked at beside ours."""
     strategies = [name for name in published.strategies() if name != "baseline"]
     style = styles(strategies)
     with drawing(len(strategies)) as (canvas, axes):

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import groupby
 
-from lmfusion.report import side_by_side
 from lmfusion.report.page.comparison import Comparison
-from lmfusion.report.page.runs import Run
+from lmfusion.report.page.markdown import escape, escape_cell
 from lmfusion.report.page.score_tables import size_name
 from lmfusion.report.page.texts import Texts, hypotheses
 
@@ -44,25 +44,29 @@ class Examples:
     items: list[Example]
 
 
+def equally_spaced(total: int, count: int) -> list[int]:
+    """Return at most ``count`` of the numbers below ``total``, at equal distances: nobody chose them."""
+    step = max(1, total // max(1, count))
+    return list(range(step // 2, total, step))[:count]
+
+
 def make_examples(comparison: Comparison, size: int | None, texts: Texts, count: int) -> Examples | None:
-    """Of the first seed of each row at one bitext size; None if no run's output is at hand."""
-    data_set, labels = comparison.task.data_set, []
+    """Return outputs of the first seed of each row at one bitext size; None if no run's output is at hand."""
     systems: dict[str, Sequence[str]] = {}
+    labels = []
     for row in comparison.rows:
         run = next(iter(row.cell(size).used), None)
-        lines = hypotheses(run, data_set, len(texts.sources)) if run else None
-        if run and lines:
+        if run and (lines := hypotheses(run, comparison.task.data_set, len(texts.sources))):
             systems[row.name] = lines
-            labels.append(_described(run, row.name))
+            labels.append(row.name if run.seed is None else f"{row.name} (seed {run.seed})")
     if not systems or count < 1:
         return None
-    picked = side_by_side.pick_examples(texts.sources, texts.references, systems, min(count, len(texts.sources)))
     items = [
         Example(
-            *(each.number, each.source, each.reference),
-            [(name, mark(text, each.reference)) for name, text in each.hypotheses.items()],
+            *(place + 1, texts.sources[place], texts.references[place]),
+            [(name, mark(lines[place], texts.references[place])) for name, lines in systems.items()],
         )
-        for each in picked
+        for place in equally_spaced(len(texts.sources), count)
     ]
     at = f", {size_name(size)} pairs" if size else ""
     printed = [name for name, raw in (("source", texts.raw_source), ("reference", texts.raw_reference)) if not raw]
@@ -74,50 +78,29 @@ def make_examples(comparison: Comparison, size: int | None, texts: Texts, count:
     return Examples(f"Examples from {comparison.task.title}{at}", caption, items)
 
 
-def _described(run: Run, row: str) -> str:
-    return f"{row} (seed {run.seed})" if run.seed is not None else row
-
-
 def mark(text: str, reference: str) -> list[Piece]:
-    """The text in pieces, those marked that are no part of the longest matching runs of words with the reference."""
+    """Return the text in pieces, those marked that are no part of the longest matching runs of words."""
     words, theirs = list(_WORD.finditer(text)), _WORD.findall(reference)
     matcher = SequenceMatcher(None, [word[0] for word in words], theirs, autojunk=False)
     same = {place for start, _, length in matcher.get_matching_blocks() for place in range(start, start + length)}
-    pieces: list[Piece] = []
-    end = 0
+    letters = [False] * len(text)
     for place, word in enumerate(words):
-        _append(pieces, text[end : word.start()], marked=bool(pieces) and pieces[-1].marked and place not in same)
-        _append(pieces, word[0], marked=place not in same)
-        end = word.end()
-    _append(pieces, text[end:], marked=False)
-    return pieces
-
-
-def _append(pieces: list[Piece], text: str, marked: bool) -> None:
-    """Add text, to the last piece if it is marked alike."""
-    if not text:
-        return
-    if pieces and pieces[-1].marked == marked:
-        pieces[-1] = Piece(pieces[-1].text + text, marked)
-    else:
-        pieces.append(Piece(text, marked))
+        if place not in same:
+            # With the space before it, where the word before is marked, too.
+            start = words[place - 1].end() if place and place - 1 not in same else word.start()
+            letters[start : word.end()] = [True] * (word.end() - start)
+    runs = groupby(range(len(text)), key=letters.__getitem__)
+    return [Piece("".join(text[place] for place in places), marked) for marked, places in runs]
 
 
 def to_markdown(examples: Examples) -> str:
-    """The same with marked words in bold."""
-    lines = [f"### {examples.title}", "", examples.caption]
+    """Return the same as Markdown with marked words in bold."""
+    lines = [f"### {escape(examples.title)}", "", escape(examples.caption)]
     for example in examples.items:
-        lines += ["", f"**#{example.number}** {_escape(example.source)}", "", "| | |", "|---|---|"]
-        lines.append(f"| reference | {_escape(example.reference)} |")
+        lines += ["", f"**#{example.number}** {escape(example.source)}", "", "| | |", "|---|---|"]
+        lines.append(f"| reference | {escape_cell(example.reference)} |")
         for name, pieces in example.systems:
-            text = "".join(_bold(piece) if piece.marked else _escape(piece.text) for piece in pieces)
-            lines.append(f"| {_escape(name)} | {text} |")
+            texts = (escape_cell(piece.text) for piece in pieces)
+            shown = "".join(f"**{text}**" if piece.marked else text for piece, text in zip(pieces, texts))
+            lines.append(f"| {escape_cell(name)} | {shown} |")
     return "\n".join(lines) + "\n"
-
-
-def _bold(piece: Piece) -> str:
-    return f"**{_escape(piece.text.strip())}**" + " " * (len(piece.text) - len(piece.text.rstrip()))
-
-
-def _escape(text: str) -> str:
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)

@@ -59,7 +59,7 @@ class Figure:
 
 @contextmanager
 def drawing(legend_entries: int = 0, height: float = HEIGHT) -> Iterator[tuple[Drawing, Axes]]:
-    """A drawing with one pair of axes, ``height`` inches high, and room below for a legend of two columns."""
+    """Yield a drawing with one pair of axes, ``height`` inches high, and room below for a legend of two columns."""
     with matplotlib.rc_context(rc=_STYLE):
         lines = (legend_entries + 1) // 2
         canvas = Drawing(figsize=(WIDTH, height + lines * LEGEND_LINE), layout="constrained")
@@ -67,12 +67,12 @@ def drawing(legend_entries: int = 0, height: float = HEIGHT) -> Iterator[tuple[D
 
 
 def legend_label(name: str) -> str:
-    """A name for the legend, from which matplotlib leaves out those that begin with an underscore."""
+    """Return a name for the legend, from which matplotlib leaves out those that begin with an underscore."""
     return f" {name}" if name.startswith("_") else name
 
 
 def legend_below(canvas: Drawing, axes: Axes) -> None:
-    """A legend of everything labelled, under the axes."""
+    """Draw a legend of everything labelled, under the axes."""
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         canvas.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9, columnspacing=1.5)
@@ -93,7 +93,7 @@ def _svg(canvas: Drawing, background: str) -> str:
 
 
 def _inline(svg: str, name: str, title: str) -> str:
-    """The svg element: ids of its own, colours and fonts by the page's style sheet, and a name to be read aloud."""
+    """Return the svg element: ids of its own, colours and fonts by the page's style sheet, a name to be read aloud."""
     element = svg[svg.index("<svg") :]
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
     element = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', element)
@@ -107,5 +107,5 @@ def _inline(svg: str, name: str, title: str) -> str:
 
 
 def variable(colour: str) -> str:
-    """The name that the page's style sheet knows a colour by."""
+    """Return the name that the page's style sheet knows a colour by."""
     return f"--c{colour.lstrip('#')}"

@@ -38,7 +38,7 @@ def find_runs(words: Sequence[str], notices: Notices) -> list[Found]:
 
 
 def _split(word: str) -> tuple[str | None, Path]:
-    """``ROW=FOLDER``, unless a folder is called like that as a whole."""
+    """Split ``ROW=FOLDER``, unless a folder is called like that as a whole."""
     row, separator, folder = word.partition("=")
     if not separator or "/" in row or Path(word).exists():
         return None, Path(word)
@@ -48,7 +48,7 @@ def _split(word: str) -> tuple[str | None, Path]:
 
 
 def _run_folders(folder: Path, above: frozenset[Path] = frozenset()) -> list[Path]:
-    """The folder itself if it is a run's; else those in it. Of a link to a folder above it, none."""
+    """Return the folder itself if it is a run's; else those in it. Of a link to a folder above it, none."""
     if (folder / RUN_FILE).exists() or (folder / "train.log").exists():
         return [folder]
     place = folder.resolve()
@@ -67,7 +67,7 @@ def _explain_nothing(folder: Path) -> str:
 
 
 def _names(paths: list[Path]) -> dict[Path, str]:
-    """The shortest ends of the paths that tell all of them apart."""
+    """Return the shortest ends of the paths that tell all of them apart."""
     parts = {path: path.resolve().parts for path in paths}
     for length in range(1, max(map(len, parts.values()), default=0) + 1):
         names = {path: "/".join(parts[path][-length:]) for path in paths}

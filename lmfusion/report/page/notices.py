@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partialmethod
+
+from lmfusion.report.page.markdown import printable
 
 BAD_INPUT, WARNING, NOTE = "bad input", "warning", "note"
 
@@ -22,23 +25,17 @@ class Notices:
 
     found: list[Notice] = field(default_factory=list)
 
-    def bad_input(self, text: str) -> None:
-        """A run, or a part of one, that could not be read."""
-        self._add(BAD_INPUT, text)
-
-    def warn(self, text: str) -> None:
-        """Figures that are left out, or stand apart from others."""
-        self._add(WARNING, text)
-
-    def note(self, text: str) -> None:
-        """How something is to be read."""
-        self._add(NOTE, text)
-
-    def of_kind(self, kind: str) -> list[Notice]:
-        """Those of one kind."""
-        return [notice for notice in self.found if notice.kind == kind]
-
-    def _add(self, kind: str, text: str) -> None:
-        notice = Notice(kind, text)
+    def add(self, kind: str, text: str) -> None:
+        """Add a notice unless it is there already."""
+        # Files of a run folder are quoted here: nothing of them may move a terminal's cursor or begin a line.
+        notice = Notice(kind, printable(text))
         if notice not in self.found:
             self.found.append(notice)
+
+    bad_input = partialmethod(add, BAD_INPUT)
+    warn = partialmethod(add, WARNING)
+    note = partialmethod(add, NOTE)
+
+    def of_kind(self, kind: str) -> list[Notice]:
+        """Return the notices of one kind."""
+        return [notice for notice in self.found if notice.kind == kind]

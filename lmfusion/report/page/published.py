@@ -21,12 +21,12 @@ def _figures() -> dict[str, Any]:
 
 
 def source() -> str:
-    """Where the figures are from."""
+    """Return where the figures are from."""
     return str(_figures()["source"])
 
 
 def year_of(data_set: str) -> int | None:
-    """The year of a WMT news test set, called newstest2018 or, as sacreBLEU does, wmt18; None of any other."""
+    """Return the year of a WMT news test set, called newstest2018 or, as sacreBLEU does, wmt18; None of any other."""
     match = _NEWSTEST.fullmatch(data_set)
     return (int(match[1]) if match[1] else 2000 + int(match[2])) if match else None
 
@@ -34,7 +34,7 @@ def year_of(data_set: str) -> int | None:
 def score(
     data_sets: Sequence[str], language_pair: tuple[str, str], strategy: str, size: int | None, metric: str
 ) -> float | None:
-    """The published score of a strategy at a bitext size, the average of the test sets; None if there is none.
+    """Return the published score of a strategy at a bitext size, the average of the test sets; None if there is none.
 
     Sizes within 1% of a published one are taken to be the same.
     """
@@ -62,18 +62,18 @@ def _rouge(data_sets: Sequence[str], strategy: str, metric: str) -> float | None
 
 
 def speed_ratio(strategy: str, column: int) -> float | None:
-    """Published tokens/s of a strategy over those of SHARED (Table 5); column 0 is training, 1 is generation."""
+    """Return published tokens/s of a strategy over those of SHARED (Table 5); column 0 is training, 1 is generation."""
     rows = _figures()["speed"]["rows"]
     return rows[strategy][column] / rows["SHARED"][column] if strategy in rows else None
 
 
 def differences(strategy: str) -> list[tuple[int, float]]:
-    """Figure 1: BLEU over the baseline's by bitext size, English-German, average of newstest2012 to 2017."""
+    """Return Figure 1: BLEU over the baseline's by bitext size, English-German, average of newstest2012 to 2017."""
     experiment = _figures()["translation"]["en-de"]
     ours, baseline = experiment["rows"][strategy], experiment["rows"]["baseline"]
     return [(int(size), statistics.fmean(ours[size][:6]) - statistics.fmean(baseline[size][:6])) for size in ours]
 
 
 def strategies() -> list[str]:
-    """The rows of Table 4."""
+    """Return the rows of Table 4."""
     return list(_figures()["translation"]["en-de"]["rows"])

@@ -1,4 +1,10 @@
-"""A run folder on disk -> a Run. Nothing here raises: a folder that is damaged becomes a run that says so."""
+"""A run folder on disk -> a Run. Nothing here raises: a folder that is damaged becomes a run that says so.
+
+The folder may come from a stranger, and the page may be passed on. So only these of its files are read, none of them
+where its name or a link leads out of the folder (see RunFolder.file): run.json, scores.json, train.log, generate.log,
+the hypotheses that scores.json names and, for the facts of a model that run.json lacks, the best checkpoint. Texts that
+scores.json names elsewhere are read by texts.py, only where their SHA-256 is the recorded one.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from lmfusion.errors import LMFusionError
@@ -14,55 +21,53 @@ from lmfusion.report.page.find import Found
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.runs import Run
 from lmfusion.report.page.strategy import is_language_model
-from lmfusion.report.table import headline
 from lmfusion.runs import model_facts, train_log
-from lmfusion.runs.run_folder import FAILED, FINISHED, RUN_FILE, RunFolder
+from lmfusion.runs.hypotheses import headline
+from lmfusion.runs.run_folder import FAILED, FINISHED, RUN_FILE, SCORES_FILE, RunFolder
 
 _LOADED = re.compile(r"loaded ([\d,]+) examples from: \S*train\.")
 _LOADED_WITHIN = 2_000_000  # characters of the log
+_TEXTS = ("signature", "chrf_signature", "hypotheses", "reference", "reference_sha256", "source", "source_sha256")
 
 
 def read_run(found: Found, notices: Notices) -> Run:
-    """Everything a folder tells, and notices of what it should tell and does not."""
+    """Return everything a folder tells, and notice what it should tell and does not."""
     folder = RunFolder(found.path)
     try:
         record = folder.record
+        reason = _why_unusable(record)
     except (LMFusionError, OSError) as error:
-        return _broken(found, str(error), notices)
-    if reason := _why_unusable(record):
-        return _broken(found, f"{found.path}: {reason}", notices)
+        record, reason = {}, str(error)
+    if reason:
+        reason = reason if str(found.path) in reason else f"{found.path}: {reason}"
+        notices.bad_input(reason)
+        return Run(found, broken=reason)
     scores = _scores(folder, found.name, notices)
     log, pairs = _log(folder, record, found.name, notices)
-    run = Run(
+    return Run(
         found=found,
         state=_state(record, bool(scores)),
         reason=_reason(record),
         record=record,
         scores=scores,
+        outputs=_outputs(folder, scores, found.name, notices),
+        printed=_file(folder, "generate.log", found.name, notices),
         model=_model(folder, record, found.name, notices),
         log=log,
         loaded_pairs=pairs,
     )
-    _check_hypotheses(run, notices)
-    return run
-
-
-def _broken(found: Found, reason: str, notices: Notices) -> Run:
-    notices.bad_input(reason)
-    return Run(found, broken=reason)
 
 
 def _why_unusable(record: Mapping[str, Any]) -> str:
-    """What a run.json lacks that every run.json has; empty if nothing."""
+    """Say what a run.json lacks that every run.json has; nothing if it lacks nothing."""
     if not record:
         return f"there is a log, but no {RUN_FILE}. Was it deleted? Run it again in a new folder."
-    steps = record.get("steps")
-    if not isinstance(steps, dict) or not steps:
+    if not record.get("steps"):
         return f"{RUN_FILE} has no steps: it is half-written. Run it again in a new folder."
-    for name, step in steps.items():
-        if not isinstance(step, dict) or not {"state", "command", "seconds"} <= step.keys():
+    for name, step in record["steps"].items():
+        if not {"state", "command", "seconds"} <= step.keys():
             return f"{RUN_FILE} tells neither state nor command of its step '{name}': it is half-written."
-        if step["state"] == FINISHED and not isinstance(step.get("result"), dict):
+        if step["state"] == FINISHED and "result" not in step:
             return f"{RUN_FILE} calls its step '{name}' finished, but has no result of it: it is half-written."
     return ""
 
@@ -70,10 +75,8 @@ def _why_unusable(record: Mapping[str, Any]) -> str:
 def _state(record: Mapping[str, Any], scored: bool) -> str:
     for name, step in record["steps"].items():
         what = {"train": "training", "generate": "generation"}.get(name, name)
-        if step["state"] == FAILED:
-            return f"{what} failed"
         if step["state"] != FINISHED:
-            return f"{what} unfinished"
+            return f"{what} failed" if step["state"] == FAILED else f"{what} unfinished"
     command = record["steps"].get("train", {}).get("command", [])
     return "" if scored or is_language_model(parse(command)) else "not scored"
 
@@ -81,6 +84,20 @@ def _state(record: Mapping[str, Any], scored: bool) -> str:
 def _reason(record: Mapping[str, Any]) -> str:
     failed = [step for step in record["steps"].values() if step["state"] == FAILED]
     return "\n".join(line.strip() for line in str(failed[0].get("reason", "")).splitlines()) if failed else ""
+
+
+def _file(folder: RunFolder, file: str, run: str, notices: Notices, missed: str = "") -> Path | None:
+    """Return a file's path; None if it leads out of the folder or is not there, which is noticed if it is missed."""
+    try:
+        path = folder.file(file)
+    except LMFusionError as error:
+        notices.bad_input(f"{run}: {error}")
+        return None
+    if os.path.isfile(path):  # pathlib's raises for a name that is too long
+        return path
+    if missed:
+        notices.bad_input(f"{run}: {path} is missing, so there are no {missed} of it.")
+    return None
 
 
 def _scores(folder: RunFolder, name: str, notices: Notices) -> dict[str, Mapping[str, Any]]:
@@ -91,33 +108,30 @@ def _scores(folder: RunFolder, name: str, notices: Notices) -> dict[str, Mapping
         return {}
     usable: dict[str, Mapping[str, Any]] = {}
     for data_set, entry in entries.items():
-        figures = _figures(entry)
-        if figures and all(isinstance(value, (int, float)) and math.isfinite(value) for value in figures.values()):
+        try:
+            figures = headline(entry)
+            whole = bool(figures) and all(math.isfinite(value) for value in figures.values())
+            whole = whole and all(isinstance(entry.get(text, ""), str) for text in _TEXTS)
+        except (KeyError, TypeError):
+            figures, whole = {}, False
+        if whole:
             usable[data_set] = entry
         else:
             notices.bad_input(
-                f"{name}: the scores of '{data_set}' in {folder.path / 'scores.json'} are half-written or no numbers "
+                f"{name}: the scores of '{data_set}' in {folder.path / SCORES_FILE} are half-written or no numbers "
                 f"({figures or entry}), and are left out. Score the run again."
             )
     return usable
 
 
-def _figures(entry: Any) -> dict[str, float]:
-    try:
-        return headline(entry)
-    except (KeyError, TypeError):
-        return {}
-
-
 def _log(
     folder: RunFolder, record: Mapping[str, Any], name: str, notices: Notices
 ) -> tuple[train_log.TrainLog, int | None]:
-    """The training log, and how many training pairs fairseq loaded by it."""
-    path = folder.log("train")
+    """Return the training log, and how many training pairs fairseq loaded by it."""
     if "train" not in record["steps"]:
         return train_log.TrainLog(), None
-    if not path.is_file():
-        notices.bad_input(f"{name}: {path} is missing, so there are no learning curves of it.")
+    path = _file(folder, "train.log", name, notices, missed="learning curves")
+    if path is None:
         return train_log.TrainLog(), None
     log = train_log.read_file(path)
     if record["steps"]["train"]["state"] == FINISHED and not log.updates:
@@ -128,7 +142,7 @@ def _log(
 
 
 def _model(folder: RunFolder, record: Mapping[str, Any], name: str, notices: Notices) -> Mapping[str, Any]:
-    """Facts of the trained model; of one that still trains, none."""
+    """Return facts of the trained model; of one that still trains, none."""
     if record["steps"].get("train", {}).get("state") != FINISHED:
         return {}
     try:
@@ -138,16 +152,19 @@ def _model(folder: RunFolder, record: Mapping[str, Any], name: str, notices: Not
         return {}
 
 
-def _check_hypotheses(run: Run, notices: Notices) -> None:
-    """A finished run's text has to be what was scored."""
-    for data_set, entry in run.scores.items():
-        path = run.found.path / str(entry.get("hypotheses", f"{data_set}.hyp"))
-        expected = entry.get("sentences", entry.get("summaries"))
-        if not os.path.isfile(path):  # also of a name that can be none
-            notices.bad_input(f"{run.name}: {path} is missing, so there are no examples of it.")
+def _outputs(
+    folder: RunFolder, scores: Mapping[str, Mapping[str, Any]], name: str, notices: Notices
+) -> dict[str, Path]:
+    """Return the files of hypotheses by test set; one that is not what was scored is noticed and shown all the same."""
+    found = {}
+    for data_set, entry in scores.items():
+        path = _file(folder, entry.get("hypotheses", f"{data_set}.hyp"), name, notices, missed="examples")
+        if path is None:
             continue
-        lines = path.read_bytes().count(b"\n")
+        found[data_set] = path
+        expected, lines = entry.get("sentences", entry.get("summaries")), path.read_bytes().count(b"\n")
         if expected is not None and lines != expected:
             notices.bad_input(
-                f"{run.name}: {path} has {lines:,} lines, but the score is of {expected} sentences. Score it again."
+                f"{name}: {path} has {lines:,} lines, but the score is of {expected} sentences. Score it again."
             )
+    return found

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.errors import UserError
 from lmfusion.report.page import examples
 from lmfusion.report.page.build import Block, Report
 from lmfusion.report.page.colours import DARK
 from lmfusion.report.page.examples import Examples
 from lmfusion.report.page.figure import Figure, variable
+from lmfusion.report.page.markdown import code_block, escape
 from lmfusion.report.page.notices import BAD_INPUT, NOTE, WARNING
 from lmfusion.report.page.table import Table, to_csv, to_markdown
 
@@ -35,16 +37,15 @@ def write(report: Report, folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
-            partial = folder / f"{name}.partial"
-            partial.write_bytes(content)
-            partial.replace(folder / name)
+            with replacing(folder / name) as stream:
+                stream.write(content)
     except OSError as error:
         raise UserError(f"{error.filename or folder}: {error.strerror}. Name another folder with --out.") from error
     return [folder / name for name in contents]
 
 
 def to_html(report: Report) -> str:
-    """The page."""
+    """Return the page."""
     environment = Environment(
         loader=PackageLoader("lmfusion.report.page"),
         autoescape=True,
@@ -66,21 +67,22 @@ def to_html(report: Report) -> str:
 
 
 def markdown(report: Report) -> str:
-    """Everything but the commands; figures are named, for they are files beside it."""
-    parts = [f"# {report.title}\n", f"Written {_today()} by `lmfusion report`.\n"]
-    parts += [f"- **{notice.kind}**: {notice.text}\n" for notice in report.notices.found]
+    """Return the same as Markdown; figures are named, for they are files beside it."""
+    parts = [f"# {escape(report.title)}\n", f"Written {_today()} by `lmfusion report`.\n"]
+    parts += [f"- **{notice.kind}**: {escape(notice.text)}\n" for notice in report.notices.found]
     for section in report.sections:
-        parts.append(f"## {section.title}\n")
+        parts.append(f"## {escape(section.title)}\n")
         for block in section.blocks:
             if isinstance(block, Table):
                 parts.append(to_markdown(block))
             elif isinstance(block, Figure):
-                parts.append(f"### {block.title}\n\n![{block.title}]({block.name}.svg)\n\n{block.caption}\n")
+                title = escape(block.title)
+                parts.append(f"### {title}\n\n![{title}]({block.name}.svg)\n\n{escape(block.caption)}\n")
             else:
                 parts.append(examples.to_markdown(block))
     for each in report.commands:
         lines = "\n".join(f"# {step}\n{command}" for step, command in each.steps)
-        parts.append(f"### Commands of {each.run}\n\n```bash\n{lines}\n```\n")
+        parts.append(f"### Commands of {escape(each.run)}\n\n{code_block(lines, 'bash')}\n")
     return "\n".join(parts)
 
 

@@ -8,7 +8,7 @@ models, they become rows of their own, named by what differs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from lmfusion.report.page import strategy
 from lmfusion.report.page.notices import Notices
@@ -18,7 +18,7 @@ Settings = Mapping[str, str]
 
 
 def name_rows(runs: Sequence[Run], notices: Notices) -> dict[str, str]:
-    """The row that each run belongs to, by the run's name."""
+    """Return the row that each run belongs to by the run's name, and notice where flags make rows of seeds."""
     by_strategy: dict[str, list[Run]] = defaultdict(list)
     for run in runs:
         by_strategy[_strategy(run, runs)].append(run)
@@ -36,7 +36,7 @@ def name_rows(runs: Sequence[Run], notices: Notices) -> dict[str, str]:
 
 
 def _strategy(run: Run, runs: Sequence[Run]) -> str:
-    """The run's strategy; a model without a language model is marked if its BPE is not that of the others' LMs."""
+    """Return the run's strategy; one without a language model is marked if its BPE is not that of the others' LMs."""
     lm_dictionaries = {other.data_hashes("dict.") for other in runs if strategy.fusions(other.flags)}
     own = run.data_hashes("dict.")
     plain = run.has_training and not run.found.row and not strategy.fusions(run.flags)
@@ -46,7 +46,7 @@ def _strategy(run: Run, runs: Sequence[Run]) -> str:
 
 
 def _settings(run: Run) -> Settings:
-    """Everything but the seed that decides what comes out, as far as the run has come."""
+    """Return everything but the seed that decides what comes out, as far as the run has come."""
     settings = dict(run.flags.settings())
     if run.step("train") and run.step("generate"):
         settings.update((f"generation's {name}", value) for name, value in run.generation.settings().items())
@@ -57,27 +57,25 @@ def _settings(run: Run) -> Settings:
 
 
 def _fingerprints(run: Run) -> Settings:
-    """Of the language models inside, known once training has finished: their files' names say less."""
+    """Return fingerprints of the LMs inside, known once training has finished: their files' names say less."""
     sides = {"source": "src-lm", "target": "tgt-lm"}
     models = [lm for lm in run.model.get("language_models", ()) if lm.get("fingerprint")]
     return {sides[lm["side"]]: str(lm["fingerprint"])[:12] for lm in models}
 
 
-def _differing(runs: Iterable[Run]) -> list[str]:
-    """Names of settings in which runs of one size differ."""
-    by_size: dict[int | None, list[Run]] = defaultdict(list)
-    for run in runs:
-        by_size[run.pairs].append(run)
-    found: dict[str, None] = {}
-    for group in by_size.values():
+def _differing(runs: Sequence[Run]) -> list[str]:
+    """Return names of settings in which runs of one size differ."""
+    found: list[str] = []
+    for size in dict.fromkeys(run.pairs for run in runs):
+        group = [run for run in runs if run.pairs == size]
         for name in dict.fromkeys(name for run in group for name in _settings(run)):
             if any(len({_settings(run).get(name) for run in known}) > 1 for known in _comparable(group, name)):
-                found[name] = None
-    return list(found)
+                found.append(name)
+    return list(dict.fromkeys(found))
 
 
 def _comparable(group: Sequence[Run], name: str) -> list[list[Run]]:
-    """The runs in whose value of a setting a difference means something."""
+    """Return the runs in whose value of a setting a difference means something."""
     if name.startswith("generation's "):
         return [[run for run in group if run.step("generate")]]
     finished = [run for run in group if name in _fingerprints(run)]

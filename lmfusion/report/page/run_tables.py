@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from lmfusion.report.console import number
 from lmfusion.report.page.comparison import Comparison
 from lmfusion.report.page.runs import Run
 from lmfusion.report.page.score_tables import size_name
-from lmfusion.report.page.table import Cell, Table
-from lmfusion.report.table import headline, number
+from lmfusion.report.page.table import Cell, Table, cells
+from lmfusion.runs.hypotheses import headline
 from lmfusion.runs.live_line import clock
 from lmfusion.runs.run_folder import STARTED
 
@@ -18,29 +18,30 @@ LM_COLUMNS = ("language model", "architecture", "state", "valid ppl", "updates",
 
 
 def run_table(runs: Sequence[Run], comparisons: Sequence[Comparison]) -> Table:
-    """Sequence-to-sequence runs, those that failed, go on, or could not be read among them."""
-    rows = [_row(run, comparisons) for run in runs if not run.is_language_model]
+    """Return sequence-to-sequence runs, those that failed, go on, or could not be read among them."""
+    rows = {run.name: row.name for each in reversed(comparisons) for row in reversed(each.rows) for run in row.runs}
+    lines = [_line(run, rows.get(run.name)) for run in runs if not run.is_language_model]
     notes = [
-        "kept: pairs left after filtering. valid ppl: the lowest validation perplexity. Parameters in millions, "
-        "+ those of a frozen language model."
+        "kept: pairs left after filtering. valid ppl: validation perplexity of the checkpoint with the lowest "
+        "validation loss. Parameters in millions, + those of a frozen language model."
     ]
-    return Table("runs", "All runs", COLUMNS, rows, notes, words=(1, 4))
+    return Table("runs", "All runs", COLUMNS, lines, notes, words=(1, 4))
 
 
 def lm_table(runs: Sequence[Run]) -> Table:
-    """Pretraining runs."""
-    rows = [
-        [Cell(run.name), Cell(run.flags.get("arch") or ""), state_cell(run), *_training(run)]
-        for run in runs
-        if run.is_language_model
-    ]
-    for row, run in zip(rows, (run for run in runs if run.is_language_model)):
-        row[6:6] = [Cell(number(run.result("train").get("tokens_per_second"), ",.0f"))]
+    """Return pretraining runs."""
+    rows = []
+    for run in runs:
+        if run.is_language_model:
+            *training, parameters = _training(run)
+            speed = number(run.result("train").get("tokens_per_second"), ",.0f")
+            names = cells(run.name, run.flags.get("arch") or "")
+            rows.append([*names, state_cell(run), *cells(*training, speed, parameters)])
     return Table("language-models", "Language models", LM_COLUMNS, rows, words=(1, 2))
 
 
 def state_cell(run: Run) -> Cell:
-    """What became of a run."""
+    """Return what became of a run."""
     if run.broken:
         return Cell("cannot be read", run.broken, bad=True)
     if run.state:
@@ -50,65 +51,37 @@ def state_cell(run: Run) -> Cell:
 
 
 def _progress(run: Run) -> str:
-    """How far the unfinished step has come."""
+    """Say how far the unfinished step has come."""
     unfinished = [step for step in run.record.get("steps", {}).values() if step["state"] == STARTED]
     begun = [step["started_at"] for step in unfinished if step.get("started_at")]
     updates = f", {run.log.updates:,} updates so far" if run.log.updates else ""
     return f"begun {begun[-1]}{updates}" if begun else ""
 
 
-def _row(run: Run, comparisons: Sequence[Comparison]) -> list[Cell]:
+def _line(run: Run, row: str | None) -> list[Cell]:
     if run.broken:
-        return [Cell(run.name), Cell(), Cell(), Cell(), state_cell(run), *[Cell()] * 5]
-    return [
-        Cell(run.name),
-        Cell(_row_name(run, comparisons)),
-        _pairs(run),
-        Cell("" if run.seed is None else str(run.seed)),
-        state_cell(run),
-        Cell(_scores(run)),
-        *_training(run),
-    ]
-
-
-def _row_name(run: Run, comparisons: Sequence[Comparison]) -> str:
-    rows = (row for comparison in comparisons for row in comparison.rows)
-    return next((row.name for row in rows if any(other.name == run.name for other in row.runs)), run.strategy)
-
-
-def _pairs(run: Run) -> Cell:
-    if run.pairs is None:
-        return Cell()
+        return [*cells(run.name, "", "", ""), state_cell(run), *cells(*[""] * 5)]
     kept = f"{run.loaded_pairs:,} kept" if run.loaded_pairs not in (None, run.pairs) else ""
-    return Cell(size_name(run.pairs), kept)
+    pairs = Cell() if run.pairs is None else Cell(size_name(run.pairs), kept)
+    seed = Cell("" if run.seed is None else str(run.seed))
+    shown = cells(run.name, row or run.strategy)
+    return [*shown, pairs, seed, state_cell(run), *cells(_scores(run), *_training(run))]
 
 
 def _scores(run: Run) -> str:
-    """Of every test set; of a run that goes on there is no final score."""
-    if run.state:
-        return ""
-    several = len(run.scores) > 1
+    """Return the scores of every test set; of a run that goes on there is no final score."""
     words = []
-    for data_set, entry in run.scores.items():
+    for data_set, entry in run.scores.items() if not run.state else ():
         figures = ", ".join(f"{metric} {value:.2f}" for metric, value in headline(entry).items())
-        words.append(f"{data_set}: {figures}" if several else figures)
+        words.append(f"{data_set}: {figures}" if len(run.scores) > 1 else figures)
     return "; ".join(words)
 
 
-def _training(run: Run) -> list[Cell]:
-    result = run.result("train")
-    step = run.step("train")
-    seconds = clock(step["seconds"]) if step else ""
-    return [
-        Cell(number(result.get("best_valid_perplexity"), ".2f")),
-        Cell(number(result.get("updates"), ",d")),
-        Cell(seconds),
-        Cell(_parameters(run.model)),
-    ]
-
-
-def _parameters(model: Mapping[str, Any]) -> str:
-    if not model:
-        return ""
-    frozen = f" + {model['frozen'] / 1e6:.1f}" if model.get("frozen") else ""
-    return f"{model['trainable'] / 1e6:.1f}{frozen}"
+def _training(run: Run) -> list[str]:
+    """Return perplexity, updates, time and parameters; empty where unknown."""
+    result, step, parameters = run.result("train"), run.step("train"), ""
+    if "trainable" in run.model:
+        frozen = f" + {run.model['frozen'] / 1e6:.1f}" if run.model.get("frozen") else ""
+        parameters = f"{run.model['trainable'] / 1e6:.1f}{frozen}"
+    perplexity, updates = number(result.get("best_valid_perplexity"), ".2f"), number(result.get("updates"), ",d")
+    return [perplexity, updates, clock(step["seconds"]) if step else "", parameters]

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from lmfusion.report.page import strategy
 from lmfusion.report.page.command_line import Flags, parse
 from lmfusion.report.page.find import Found
-from lmfusion.runs.run_folder import RunFolder
 from lmfusion.runs.train_log import TrainLog
 
 _BITEXT = re.compile(r"bitext-(\d+)$")
@@ -32,6 +32,10 @@ class Run:
     record: Mapping[str, Any] = field(default_factory=dict)
     scores: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By test set, only those with figures."""
+    outputs: Mapping[str, Path] = field(default_factory=dict)
+    """The texts that were scored, by test set, as far as they are there."""
+    printed: Path | None = None
+    """What fairseq-generate printed, if it is there."""
     model: Mapping[str, Any] = field(default_factory=dict)
     log: TrainLog = field(default_factory=TrainLog)
     loaded_pairs: int | None = None
@@ -39,52 +43,47 @@ class Run:
 
     @property
     def name(self) -> str:
-        """What it is called in the report."""
+        """Return what it is called in the report."""
         return self.found.name
 
-    @property
-    def folder(self) -> RunFolder:
-        """Where it lies."""
-        return RunFolder(self.found.path)
-
     def step(self, name: str) -> Mapping[str, Any]:
-        """A step's record; empty where there is none."""
+        """Return a step's record; empty where there is none."""
         step: Mapping[str, Any] = self.record.get("steps", {}).get(name, {})
         return step
 
     def result(self, step: str) -> Mapping[str, Any]:
-        """The figures of a step; empty until it has finished."""
+        """Return the figures of a step; empty until it has finished."""
         return self.step(step).get("result") or {}
 
     @cached_property
     def flags(self) -> Flags:
-        """Of the training or, where nothing is trained, of what made the output."""
+        """Return the flags of the training or, where nothing is trained, of what made the output."""
         return parse(self.step("train").get("command") or self.step("generate").get("command") or [])
 
     @cached_property
     def generation(self) -> Flags:
-        """Of the generation."""
+        """Return the flags of the generation."""
         return parse(self.step("generate").get("command") or [])
 
     @property
     def is_language_model(self) -> bool:
-        """Whether it pretrains a language model."""
+        """Tell whether it pretrains a language model."""
         return strategy.is_language_model(self.flags)
 
     @property
     def has_training(self) -> bool:
-        """False for a baseline that learns nothing, such as the lead baseline."""
+        """Tell whether anything is trained, other than in a lead baseline."""
         return bool(self.step("train"))
 
     @property
     def seed(self) -> int | None:
-        """Of its training."""
+        """Return the seed of its training."""
         seed = self.record.get("seed", self.flags.get("seed"))
         return int(seed) if seed is not None and self.has_training else None
 
     @property
     def pairs(self) -> int | None:
-        """Bitext size: that in the data folder's name (the first N pairs), else what the log counts.
+        """Return the bitext size: that in the data folder's name (the first N pairs), else what the log counts.
 
         None if nothing is trained, or neither tells.
         """
@@ -93,7 +92,7 @@ class Run:
 
     @property
     def language_pair(self) -> tuple[str, str]:
-        """Names of source and target side, by the command or by the names of its data; empty where neither says."""
+        """Return source and target language, by the command or by the names of its data; empty where neither says."""
         for flags in (self.flags, self.generation):
             if flags.get("source-lang") and flags.get("target-lang"):
                 return flags.get("source-lang") or "", flags.get("target-lang") or ""
@@ -102,7 +101,7 @@ class Run:
 
     @property
     def strategy(self) -> str:
-        """The paper's name for it, or the one it was given by hand."""
+        """Return the paper's name for it, or the one it was given by hand."""
         if self.found.row:
             return self.found.row
         if self.hides_its_flags:
@@ -111,21 +110,21 @@ class Run:
 
     @property
     def hides_its_flags(self) -> bool:
-        """Whether its flags are in a configuration file, so that the command does not tell what it is."""
+        """Tell whether its flags are in a configuration file, so that the command does not tell what it is."""
         return self.flags.has("config-name") or self.flags.has("config-dir")
 
     @property
     def data_sha256(self) -> Mapping[str, str]:
-        """Hashes of its binarized data by file."""
+        """Return SHA-256 of its binarized data by file."""
         return self.step("train").get("data_sha256") or self.step("generate").get("data_sha256") or {}
 
     def data_hashes(self, beginning: str) -> tuple[str, ...]:
-        """Hashes of those files whose names begin like this, in the order of the names."""
+        """Return hashes of those files whose names begin like this, in the order of the names."""
         return tuple(digest for name, digest in sorted(self.data_sha256.items()) if name.startswith(beginning))
 
     @property
     def lost_loss(self) -> str:
-        """Where its loss was no number, in words; empty if it always was one."""
+        """Return in words where its loss was no number; empty if it always was one."""
         places = self.log.without_loss()
         if not places:
             return ""

@@ -16,18 +16,13 @@ PAPER_ORDER = (
 )
 
 
-def is_training(flags: Flags) -> bool:
-    """Whether the command is fairseq's training."""
-    return flags.program in ("fairseq-train", "fairseq-hydra-train", "train.py", "fairseq_cli.train")
-
-
 def is_language_model(flags: Flags) -> bool:
-    """Whether the command pretrains a language model."""
+    """Tell whether the command pretrains a language model."""
     return flags.get("task") == "language_modeling"
 
 
 def fusions(flags: Flags) -> list[str]:
-    """The language models' places in the model: SRC-ELMO, TGT-FT, …
+    """Return the language models' places in the model: SRC-ELMO, TGT-FT, …
 
     A named architecture (``src_elmo_tiny``) sets the fusion of its side unless a flag says otherwise.
     """
@@ -42,7 +37,7 @@ def fusions(flags: Flags) -> list[str]:
 
 
 def name(flags: Flags) -> str:
-    """The strategy of a sequence-to-sequence training, or of the lead baseline, in the paper's words."""
+    """Return the strategy of a sequence-to-sequence training, or of the lead baseline, in the paper's words."""
     if flags.program == "lead.py":
         return f"{LEAD}-{flags.get('sentences') or 1}"
     parts = fusions(flags)
@@ -54,7 +49,7 @@ def name(flags: Flags) -> str:
 
 
 def order(strategy: str) -> tuple[int, str]:
-    """Key to sort strategies as the paper's tables do; a lead baseline comes first, as in its Table 3."""
+    """Return a key to sort strategies as the paper's tables do; a lead baseline comes first, as in its Table 3."""
     if strategy.startswith(f"{LEAD}-"):
         return -1, strategy
     return (PAPER_ORDER.index(strategy) if strategy in PAPER_ORDER else len(PAPER_ORDER)), strategy

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import pandas as pd
+
+from lmfusion.report.page.markdown import escape, escape_cell
 
 
 @dataclass(frozen=True)
@@ -33,38 +35,50 @@ class Table:
     notes: Sequence[str] = ()
     words: Sequence[int] = ()
     """Columns besides the first that hold words, not numbers."""
-    records: Sequence[Sequence[object]] = field(default=())
-    """What the CSV file holds, headings first, where plain numbers say more than the cells' text."""
+    records: pd.DataFrame | None = None
+    """What the CSV file holds where plain numbers say more than the cells' text."""
+
+
+def cells(*texts: object) -> list[Cell]:
+    """Return a row of plain cells."""
+    return [Cell(str(text)) for text in texts]
+
+
+def plus_minus(mean: float, deviation: float, form: str) -> str:
+    """Return "mean ± standard deviation" in a number format; without a deviation or a mean that is NaN."""
+    if pd.isna(mean):
+        return ""
+    return format(mean, form) + ("" if pd.isna(deviation) else f" ± {deviation:{form}}")
 
 
 def to_markdown(table: Table) -> str:
-    """The table with its title and notes."""
-    lines = [f"### {table.title}", ""]
-    lines.append(_markdown_row(table.columns))
-    lines.append("|---|" + "".join("---|" if i in table.words else "---:|" for i in range(1, len(table.columns))))
-    lines.extend(_markdown_row([_one_line(cell, "**" if cell.best else "") for cell in row]) for row in table.rows)
+    """Return the table with its title and notes as Markdown."""
+    kinds = ["---" if i in (0, *table.words) else "---:" for i in range(len(table.columns))]
+    lines = [
+        f"### {escape(table.title)}",
+        "",
+        "| " + " | ".join(map(escape_cell, table.columns)) + " |",
+        f"|{'|'.join(kinds)}|",
+    ]
+    for row in table.rows:
+        marks = ["**" if cell.best and cell.text else "" for cell in row]
+        texts = [
+            _one_line(Cell(f"{mark}{escape_cell(c.text)}{mark}", escape_cell(c.note))) for mark, c in zip(marks, row)
+        ]
+        lines.append("| " + " | ".join(texts) + " |")
     for note in table.notes:
-        lines += ["", note]
+        lines += ["", escape(note)]
     return "\n".join(lines) + "\n"
 
 
 def to_csv(table: Table) -> str:
-    """Its records or, without any, its cells."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    if table.records:
-        writer.writerows(table.records)
-    else:
-        writer.writerow(table.columns)
-        writer.writerows([_one_line(cell) for cell in row] for row in table.rows)
-    return stream.getvalue()
+    """Return the table's records or, without any, its cells as CSV under a line of headings."""
+    frame = table.records
+    if frame is None:
+        frame = pd.DataFrame([[_one_line(cell) for cell in row] for row in table.rows], columns=list(table.columns))
+    text: str = frame.round(4).to_csv(index=False, lineterminator="\n")
+    return text
 
 
-def _one_line(cell: Cell, marks: str = "") -> str:
-    text = f"{marks}{cell.text}{marks}"
-    return f"{text} ({cell.note})" if cell.note and text else text or cell.note
-
-
-def _markdown_row(words: Sequence[str]) -> str:
-    escaped = (word.replace("|", "\\|").replace("\n", " ") for word in words)
-    return "| " + " | ".join(escaped) + " |"
+def _one_line(cell: Cell) -> str:
+    return f"{cell.text} ({cell.note})" if cell.note and cell.text else cell.text or cell.note

@@ -22,7 +22,7 @@ class Task:
 
     @property
     def title(self) -> str:
-        """In words."""
+        """Return test set and languages in words."""
         source, target = self.language_pair
         return f"{self.data_set} ({source}-{target})" if source and target else self.data_set
 
@@ -37,14 +37,14 @@ class TaskGroup:
 
 
 def task_of(run: Run, data_set: str) -> Task:
-    """The task that one of a run's scores is of."""
+    """Return the task that one of a run's scores is of."""
     entry = run.scores[data_set]
     reference = entry.get("reference_sha256")
     return Task(data_set, run.language_pair, reference, str(entry.get("signature", "")))
 
 
 def runs_by_task(runs: Sequence[Run], notices: Notices) -> list[TaskGroup]:
-    """Every task with its runs.
+    """Return every task with its runs.
 
     Scores of another reference text, or computed in another way, are another task; that is noted.
     """
@@ -60,7 +60,7 @@ def runs_by_task(runs: Sequence[Run], notices: Notices) -> list[TaskGroup]:
 
 
 def with_averages(groups: Sequence[TaskGroup]) -> list[TaskGroup]:
-    """The same after the averages of a language pair's newstests, as the paper's Figure 1 and Table 4 have them."""
+    """Return the same after the averages of a language pair's newstests, which Figure 1 and Table 4 show."""
     by_pair: dict[tuple[tuple[str, str], str], list[TaskGroup]] = {}
     for group in groups:
         if published.year_of(group.task.data_set):
@@ -76,7 +76,7 @@ def with_averages(groups: Sequence[TaskGroup]) -> list[TaskGroup]:
 
 
 def _would_be_of(run: Run, members: dict[Task, list[Run]]) -> list[Task]:
-    """Tasks of runs on the same binarized test set; failing that, the only one of its languages."""
+    """Return tasks of runs on the same binarized test set; failing that, the only one of its languages."""
     same_languages = [task for task in members if task.language_pair == run.language_pair]
     hashes = run.data_hashes("test.")
     if hashes:

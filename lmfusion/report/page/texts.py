@@ -1,4 +1,9 @@
-"""Source, reference and hypotheses of a test set as plain text."""
+"""Source, reference and hypotheses of a test set as plain text.
+
+Hypotheses and logs lie in the run folder (see read_run.py). Source and reference lie elsewhere, beside the data, and a
+folder from a stranger may name any file there: so one is read only where its SHA-256 is the one that was recorded when
+the run was scored. What is shown by it is a text whose digest the folder's author had.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +35,8 @@ class Texts:
     raw_reference: bool
 
 
-def find_texts(
-    comparison: Comparison, source: Path | None, reference: Path | None, notices: Notices
-) -> Texts | None:
-    """From files given by hand, from those the scores name if they are still the same, or from a generation's log.
+def find_texts(comparison: Comparison, source: Path | None, reference: Path | None, notices: Notices) -> Texts | None:
+    """Read texts given by hand, those the scores name if they are the same still, or those in a generation's log.
 
     Raises:
         UserError: a file given by hand cannot be read.
@@ -44,8 +47,9 @@ def find_texts(
     data_set = comparison.task.data_set
     reference = reference or _unchanged(runs, data_set, "reference")
     source = source or _unchanged(runs, data_set, "source")
-    needed = runs if source is None or reference is None else []
-    printed = next((found for run in needed if (found := _printed(run)).get("S")), {})
+    printed: dict[str, list[str]] = {}
+    if source is None or reference is None:
+        printed = next((found for run in runs if (found := _printed(run)).get("S")), {})
     sources = read_lines(source) if source else printed.get("S", [])
     references = read_lines(reference) if reference else printed.get("T", [])
     if not sources or len(sources) != len(references):
@@ -60,17 +64,18 @@ def find_texts(
 
 
 def hypotheses(run: Run, data_set: str, count: int) -> list[str] | None:
-    """A run's output, if the file is whole."""
-    path = run.found.path / str(run.scores[data_set].get("hypotheses", f"{data_set}.hyp"))
-    try:
-        lines = read_lines(path)
-    except UserError:
+    """Return a run's output, a sentence an item; None if the file is not whole."""
+    if data_set not in run.outputs:
         return None  # its absence has been noted when the run was read
+    try:
+        lines = read_lines(run.outputs[data_set])
+    except UserError:  # no text, so of another length than was scored, which has been noted, too
+        return None
     return lines if len(lines) == count else None
 
 
 def is_reference_of(comparison: Comparison, path: Path) -> bool:
-    """Whether a file is the text that a comparison's runs were scored against.
+    """Tell whether a file is the text that a comparison's runs were scored against.
 
     Raises:
         UserError: there is no such file.
@@ -81,7 +86,7 @@ def is_reference_of(comparison: Comparison, path: Path) -> bool:
 
 
 def _unchanged(runs: Sequence[Run], data_set: str, name: str) -> Path | None:
-    """A text that scores.json names, where it lay then or beside a run folder that was moved, with the same hash."""
+    """Return a text that scores.json names, where it lay then or beside a run folder that was moved."""
     for run in runs:
         recorded, digest = run.scores[data_set].get(name), run.scores[data_set].get(f"{name}_sha256")
         if not recorded or not digest:
@@ -93,12 +98,11 @@ def _unchanged(runs: Sequence[Run], data_set: str, name: str) -> Path | None:
 
 
 def _printed(run: Run) -> dict[str, list[str]]:
-    """Source (S) and target (T) lines of a generation, which fairseq decodes if it is given --bpe, in order."""
-    log = run.folder.log("generate")
-    if not log.is_file():
+    """Return source (S) and target (T) lines of a generation in order; fairseq decodes them if it is given --bpe."""
+    if run.printed is None:
         return {}
     texts: dict[str, dict[int, str]] = {"S": {}, "T": {}}
-    with log.open(encoding="utf-8", errors="replace") as stream:
+    with run.printed.open(encoding="utf-8", errors="replace") as stream:
         for match in filter(None, map(_PRINTED.match, stream)):
             texts[match[1]][int(match[2])] = generate_output.remove_bpe(match[3])
     return {kind: [lines[number] for number in sorted(lines)] for kind, lines in texts.items()}

@@ -59,23 +59,6 @@ def test_validation_by_two_processes_is_validation(
     assert one[0] == two[0]
 
 
-@pytest.mark.slow
-def test_commands_that_would_repeat_their_work_are_refused(
-    commands: Any, run_two: Callable[..., list[Any]], trained: Path
-) -> None:
-    for done in run_two(*commands.generation(trained)):
-        assert done.status != 0
-        assert "--distributed-world-size 2 --distributed-rank 0 (to 1)" in done.output
-        assert "H-0" not in done.output
-
-
-@pytest.mark.slow
-def test_processes_that_nothing_starts_are_refused(commands: Any, tmp_path: Path) -> None:
-    line = commands.training(tmp_path, 2, "--arch", "lmfusion_tiny", "--distributed-world-size", 2)
-    assert "start them by torchrun --nproc_per_node=N" in commands.refused(*line)
-    assert not list(tmp_path.glob("*.pt"))
-
-
 def torchrun(words: list[object], log: Path) -> subprocess.Popen[bytes]:
     """The documented line."""
     program = Path(sys.executable).with_name("fairseq-train")

@@ -30,7 +30,7 @@ COMMANDS = {
     "lmfusion": "lmfusion.cli:main",
 }
 PRELOADED = ["lmfusion", "lmfusion.cli", "fairseq_cli.train", "fairseq_cli.generate", "sacremoses", "sentencepiece"]
-PRELOADED += [f"lmfusion.report.{name}" for name in ("run_folder", "watchers", "model_facts", "page")]
+PRELOADED += [f"lmfusion.runs.{name}" for name in ("run_folder", "watchers", "model_facts")] + ["lmfusion.report.page"]
 PRELOADED += ["lmfusion.scoring.bleu", "lmfusion.scoring.rouge", "torch.fx.experimental.symbolic_shapes"]
 # Hands words, environment, folder and the three open files over, and ends as the command does.
 CLIENT = """#!{python} -SE

@@ -36,7 +36,7 @@ def test_each_language_model_is_pretrained_and_written(name: str, laboratory: An
     assert lms[name].splitlines()[0] == first
     assert f"{name}: update 4, validation perplexity" in lms[name]
     lm = lmfusion.load_lm(str(laboratory.runs / "lm" / f"{name}.pt"))
-    assert lm.is_causal == ("causal" in name)
+    assert lm.sees_future == ("causal" not in name)
 
 
 @pytest.mark.parametrize("name", LMS)

@@ -166,7 +166,7 @@ def elmo(w: Weights, base: str, lm: Args, tokens: list[int], *, encoder: bool, s
 
 def bilm(w: Weights, base: str, args: Args, lm: Args, tokens: list[int], *, encoder: bool) -> Tensor:
     add = encoder and bool(args.get("bilm_add_bos"))
-    hide = bool(args.get("bilm_mask_last_state")) if encoder else True
+    hide = args.get("bilm_mask_last_state") == "full" if encoder else True  # True hides nothing
     inner = f"{base}{'bilm' if encoder else 'lm'}.decoder."
     x = language_model(w, inner, lm, [EOS, *tokens] if add else tokens, hide_self=hide)[1][0][int(add) :]
     return linear(w, f"{base}proj", x) if f"{base}proj.weight" in w else x

@@ -89,11 +89,14 @@ def test_check_of_a_cloze_lm(make: ModuleType, reference: ModuleType, save: Any,
 def test_check_of_a_sequence_to_sequence_model(
     make: ModuleType, reference: ModuleType, save: Any, dicts: Any, run: Any
 ) -> None:
+    """The file's own flag was written by code that hid the token then, which the command is told."""
     args = {**make.SEQ2SEQ, "encoder_embed_path": "bilm:x", "bilm_mask_last_state": True}
     weights = make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21})
     lm = save({}, make.CLOZE, "lm.pt")
     given = ["--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"], "--src-lm", lm]
+    given += ["--arg", "bilm_mask_last_state=full"]
     text = run(save(weights, args), *given, "--check", "src3 src19 ||| tgt0 tgt16")
+    args["bilm_mask_last_state"] = "full"
     assert text.startswith("source: 7 23 2\ntarget so far: 2 4 20\n")
     table, w = rows(text), reference.double(weights)
     names = ["source LM, embeddings", "source LM, joined, token hidden", "source embeddings", "encoder input"]

@@ -236,8 +236,8 @@ def test_file_without_any_flags(make: ModuleType, save: Any, dicts: dict[str, st
 def test_a_model_without_any_flags_is_not_guessed_at(
     make: ModuleType, save: Any, dicts: dict[str, str], refused: Any
 ) -> None:
-    """SRC-FT: whether the LM read a leading </s> and saw the token itself at the top is nowhere in the weights."""
-    flags = {**make.SEQ2SEQ, "encoder_embed_path": "bilm:/gone/bilm.pt", "bilm_mask_last_state": True}
+    """SRC-FT: whether the LM read a leading </s> is nowhere in the weights."""
+    flags = {**make.SEQ2SEQ, "encoder_embed_path": "bilm:/gone/bilm.pt", "bilm_mask_last_state": "full"}
     weights = make.seq2seq(flags, {"src": make.CLOZE}, {"src": 24, "tgt": 21})
     dictionaries = ["--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"]]
     path = save(weights, {})
@@ -249,15 +249,17 @@ def test_a_model_without_any_flags_is_not_guessed_at(
         said[f"no_{part[:3]}_token_positional_embeddings"] = False
     words = [word for name, value in said.items() for word in ("--arg", f"{name}={value}")]
     words += [word for name, value in lm.items() for word in ("--src-lm-arg", f"{name}={value}")]
-    assert "bilm_add_bos and bilm_mask_last_state are not known" in refused(path, *dictionaries, *words)
-    said.update({"bilm_add_bos": False, "bilm_mask_last_state": True})
+    assert "bilm_add_bos is not known" in refused(path, *dictionaries, *words)
+    wrong = refused(path, *dictionaries, *words, "--arg", "bilm_add_bos=False", "--arg", "bilm_mask_last_state=curr")
+    assert "bilm_mask_last_state is 'curr'" in wrong
+    said.update({"bilm_add_bos": False, "bilm_mask_last_state": "full"})
     inputs = Inputs(dictionaries=dicts, args=said, lm_args={"src": lm})
     unsaid = convert(path, inputs).checkpoint["cfg"]["model"]["src_lm_config"]
     del said["encoder_embed_scale"]
     with pytest.raises(UserError, match="encoder_embed_scale is not known"):
         convert(path, inputs)
     known = convert(save(weights, flags), Inputs(dictionaries=dicts, lm_args={"src": lm})).checkpoint["cfg"]["model"]
-    readings = [json.loads(description)["reading"] for description in (unsaid, known["src_lm_config"])]
+    readings = [json.loads(description)["lm"]["reading"] for description in (unsaid, known["src_lm_config"])]
     assert readings[0] == readings[1]
     assert readings[0]["top"] == "narrow"
 

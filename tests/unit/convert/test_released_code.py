@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import lmfusion
+from lmfusion.checkpoint.reading import read_file
 from lmfusion.convert import Inputs, convert
 from lmfusion.lm.transformer.layout import RowLayout
 
@@ -92,7 +93,7 @@ def test_the_independent_calculation_is_the_released_codes(
 ) -> None:
     """So that what else is compared with it is compared with that code's arithmetic."""
     for name in ("bilm", "unilm"):
-        state = torch.load(released_code / f"{name}.pt", weights_only=True)
+        state = read_file(released_code / f"{name}.pt")
         w, args = reference.double(state["model"]), vars(state["args"])
         tokens = expected[name]["tokens"][0].tolist()
         states, tops = reference.language_model(w, "decoder.", args, tokens)
@@ -100,8 +101,8 @@ def test_the_independent_calculation_is_the_released_codes(
             torch.testing.assert_close(found.float(), released[0], rtol=0, atol=2e-6)
         logits = reference.softmax_input(w, "decoder.", args, tops[0]).float()
         torch.testing.assert_close(logits, expected[name]["logits"][0], rtol=0, atol=2e-6)
-    lm = vars(torch.load(released_code / "bilm.pt", weights_only=True)["args"])
-    state = torch.load(released_code / "src_elmo.pt", weights_only=True)
+    lm = vars(read_file(released_code / "bilm.pt")["args"])
+    state = read_file(released_code / "src_elmo.pt")
     args, given = vars(state["args"]), expected["src_elmo"]
     source, prefix = given["src"][0].tolist(), given["prev"][0].tolist()
     memory, logits = reference.seq2seq(state["model"], args, {"src": lm}, source, prefix)

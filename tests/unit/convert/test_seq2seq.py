@@ -49,8 +49,9 @@ FUSED: dict[str, tuple[dict[str, Any], dict[str, Any] | None, dict[str, Any] | N
     "src elmo alone, without encoder": ({**ELMO_SRC, **AFFINE, "embedding_only": True}, {}, None),
     "src bilm": ({**BILM_SRC}, {}, None),
     "src bilm with the leading </s>": ({**BILM_SRC, "bilm_add_bos": True}, {}, None),
-    "src bilm with the last state masked": ({**BILM_SRC, "bilm_mask_last_state": True}, {}, None),
-    "src bilm, both": ({**BILM_SRC, "bilm_add_bos": True, "bilm_mask_last_state": True}, {}, None),
+    "src bilm with the last state masked": ({**BILM_SRC, "bilm_mask_last_state": "full"}, {}, None),
+    "src bilm, both": ({**BILM_SRC, "bilm_add_bos": True, "bilm_mask_last_state": "full"}, {}, None),
+    "src bilm, a flag that masks nothing": ({**BILM_SRC, "bilm_mask_last_state": True}, {}, None),
     "src bilm without projection": ({**BILM_SRC, "bilm_add_bos": True}, {"decoder_embed_dim": 12}, None),
     "src bilm, no positions of the encoder": ({**BILM_SRC, "no_enc_token_positional_embeddings": True}, {}, None),
     "src bilm, concatenated query": ({**BILM_SRC}, {"concat_final_q": True, "double_final_heads": True}, None),
@@ -141,6 +142,27 @@ def test_language_model_on_either_side(
             assert lm.frozen == elmo
             # A frozen one has its own dropout, switched off; a trained one that of --bilm-model-dropout.
             assert lm.config["dropout"] == (0.1 if elmo else 0.3)
+
+
+@pytest.mark.parametrize(
+    ("lm", "masking", "idle"),
+    [({}, False, None), ({}, "full", None), (PAIR, False, "lm.backward_layers")],
+    ids=["token visible", "token hidden", "a pair: the forward tower"],
+)
+def test_every_trainable_weight_of_a_fine_tuned_lm_gets_a_gradient(
+    make: ModuleType, save: Any, dicts: dict[str, str], lm: dict[str, Any], masking: Any, idle: str | None
+) -> None:
+    """DistributedDataParallel refuses a model in which one does not."""
+    args = {**make.SEQ2SEQ, **BILM_SRC, "bilm_mask_last_state": masking}
+    inputs = Inputs(dictionaries=dicts, lm=[save({}, {**make.CLOZE, **lm}, "lm.pt")])
+    path = save(make.seq2seq(args, {"src": {**make.CLOZE, **lm}}, {"src": 24, "tgt": 21}), args)
+    model = convert(path, inputs).model.train()
+    model(torch.tensor([SOURCE]), torch.tensor([len(SOURCE)]), torch.tensor([PREFIX]))[0].square().sum().backward()
+    trainable = {name for name, weight in model.named_parameters() if weight.requires_grad}
+    assert not [n for n, weight in model.named_parameters() if n in trainable and weight.grad is None]
+    names = set(dict(model.named_parameters())) - trainable
+    assert all(f".{idle}." in name for name in names)
+    assert bool(names) == (idle is not None)
 
 
 @torch.no_grad()

@@ -14,6 +14,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from lmfusion.fusion.config import FusionConfig
+from lmfusion.fusion.interface import FUSIONS, Fusion, Side
 from lmfusion.fusion.model import TransformerLMFusion
 
 SIZES = {"embed_dim": 8, "ffn_embed_dim": 12, "layers": 1, "attention_heads": 2}
@@ -49,6 +50,17 @@ def make_cfg() -> Callable[..., Namespace]:
         values.update(decoder_input_dim=8, decoder_output_dim=8, dropout=0.0)
         assert set(flags) <= set(values)
         return Namespace(**{**values, **flags})
+
+    return make
+
+
+@pytest.fixture
+def make_fusion() -> Callable[..., Fusion]:
+    """An integration by name, of a side of some width: ``make_fusion("elmo", lm, 8, elmo_dropout=0.2)``."""
+
+    def make(name: str, lm: Any, width: int = 8, **flags: Any) -> Fusion:
+        side = Side("src", "source", "encoder", lm.symbols, width, heads=2)
+        return FUSIONS[name](lm, side, FUSIONS[name].Config(**flags))
 
     return make
 

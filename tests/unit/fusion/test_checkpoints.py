@@ -17,8 +17,9 @@ from torch import Tensor
 
 from lmfusion.errors import UserError
 from lmfusion.fusion.model import TransformerLMFusion
-from lmfusion.lm.interface import dictionary_hash, state_fingerprint
+from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.lm.loading import load_lm
+from lmfusion.lm.vocabulary import dictionary_hash
 
 FUSIONS = ("none", "elmo", "finetune")
 USED = [(src, tgt) for src in FUSIONS for tgt in FUSIONS if (src, tgt) != ("none", "none")]
@@ -54,7 +55,7 @@ def test_config_keeps_what_the_lm_was(make_cell: Any, task: Any, src_lm: Path, d
     lm = load_lm(src_lm)
     assert kept["dictionary_hash"] == dictionary_hash(dictionary.symbols)
     assert kept["fingerprint"] == state_fingerprint(lm)
-    assert kept["lm"] == {"family": "bi_transformer_lm", **lm.config}
+    assert kept["lm"] == {"family": "cloze", **lm.config}
     assert not cfg.tgt_lm_config
 
 

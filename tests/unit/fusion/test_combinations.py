@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
 from lmfusion.errors import UserError
 from lmfusion.fusion.combinations import check_combination
+from lmfusion.fusion.config import FusionConfig
 from lmfusion.fusion.model import TransformerLMFusion
 
 FUSIONS = ("none", "elmo", "finetune")
@@ -32,13 +34,13 @@ def test_shdemb_goes_with_every_source_choice(make_cell: Any, src: str) -> None:
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("fusion", ["elmo", "finetune"])
 def test_fusion_without_a_language_model(make_cfg: Any, side: str, fusion: str) -> None:
-    with pytest.raises(UserError, match=f"--{side}-fusion {fusion} needs .* give its checkpoint by --{side}-lm"):
+    with pytest.raises(UserError, match=f"--{side}-fusion {fusion} needs .* --{side}-lm"):
         check_combination(make_cfg(**{f"{side}_fusion": fusion}))
 
 
 @pytest.mark.parametrize("side", SIDES)
 def test_language_model_without_fusion(make_cfg: Any, side: str) -> None:
-    with pytest.raises(UserError, match=f"--{side}-lm some.pt would be ignored: say how .* --{side}-fusion elmo"):
+    with pytest.raises(UserError, match=f"--{side}-lm some.pt would be ignored: .* --{side}-fusion .*elmo"):
         check_combination(make_cfg(**{f"{side}_lm": "some.pt"}))
 
 
@@ -93,16 +95,22 @@ def test_contradictions_are_found_before_anything_is_loaded(make_cfg: Any, task:
 
 
 @pytest.mark.parametrize("fusion", ["elmo", "finetune"])
-def test_causal_lm_on_the_source_side(make_cfg: Any, task: Any, tgt_lm: Path, fusion: str) -> None:
-    with pytest.raises(
-        UserError, match=r"target_lm\.pt is a causal language model .* the source side needs a cloze LM"
-    ):
-        TransformerLMFusion.build_model(make_cfg(src_lm=str(tgt_lm), src_fusion=fusion), task)
+def test_a_causal_lm_reads_the_source_with_the_symbol_in_front_that_it_was_trained_with(
+    make_cfg: Any, task: Any, make_causal: Any, save_lm: Any, fusion: str
+) -> None:
+    lm = make_causal()
+    cfg = make_cfg(src_lm=str(save_lm(lm)), src_fusion=fusion)
+    embedding = TransformerLMFusion.build_model(cfg, task).eval().encoder.embed_tokens
+    source = torch.tensor([[5, 9, 4, 2]])
+    read = embedding.fusion.read(torch.tensor([[2, 5, 9, 4, 2]]))
+    torch.testing.assert_close(embedding(source), embedding.fusion.embed(read)[:, 1:])
+    expected = lm.layer_states(torch.tensor([[2, 5, 9, 4, 2]])) if fusion == "elmo" else [read.top]
+    torch.testing.assert_close(read.layers[-1] if fusion == "elmo" else read.top, expected[-1])
 
 
 @pytest.mark.parametrize("fusion", ["elmo", "finetune"])
 def test_cloze_lm_on_the_target_side(make_cfg: Any, task: Any, src_lm: Path, fusion: str) -> None:
-    with pytest.raises(UserError, match=r"source_lm\.pt is a cloze language model .* target side needs a causal LM"):
+    with pytest.raises(UserError, match=r"source_lm\.pt is a cloze language model.* target side needs .* causal LM"):
         TransformerLMFusion.build_model(make_cfg(tgt_lm=str(src_lm), tgt_fusion=fusion), task)
 
 
@@ -156,3 +164,5 @@ def test_sizes_are_those_of_fairseq(size: str) -> None:
     assert len(vars(ours)) >= 8
     for name, value in vars(ours).items():
         assert getattr(theirs, name) == value, name
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        assert getattr(ours, name, getattr(FusionConfig(), name)) == getattr(theirs, name), name

@@ -190,3 +190,23 @@ def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.pt").write_text("no checkpoint")
     with pytest.raises(UserError, match=r"text\.pt"):
         inspect_checkpoint(tmp_path / "text.pt")
+
+
+ALL_STATES = {"states": {"paired": True, "context": True, "joined": True}}
+BROKEN = ["{", "[1]", "7", '{"lm": 3}', '{"reading": {"states": {"x": 1}}}', "[" * 100_000, {"reading": 5}, [1]]
+BROKEN += [{"reading": ALL_STATES, "lm": {}}, {"reading": ALL_STATES, "lm": {"decoder_layers": "x"}}]
+
+
+@pytest.mark.parametrize("side", ["src", "tgt"])
+@pytest.mark.parametrize("value", BROKEN, ids=lambda value: str(value)[:20])
+def test_a_broken_description_of_a_language_model_is_one_line(
+    saved: Any, capsys: pytest.CaptureFixture[str], side: str, value: Any
+) -> None:
+    _, path = saved("elmo", "elmo")
+    state = torch.load(path, weights_only=True)
+    state["cfg"]["model"][f"{side}_lm_config"] = value
+    torch.save(state, path)
+    assert cli.main(["inspect", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert str(path) in error

@@ -8,17 +8,23 @@ from typing import Any
 import pytest
 import torch
 
+from lmfusion.convert.variant import FORWARD, HIDES_SELF, Reading, ReleasedLM, StateList
 from lmfusion.errors import UserError
 from lmfusion.fusion.combinations import check_combination
 from lmfusion.fusion.config import FusionConfig
-from lmfusion.fusion.elmo import ElmoRepresentation
 from lmfusion.fusion.model import TransformerLMFusion
-from lmfusion.fusion.reading import Reading, StateList
 from lmfusion.fusion.source import SourceEmbedding
 from lmfusion.lm.transformer.layout import RowLayout
 
 TOKENS = torch.tensor([[2, 5, 9, 4, 2], [2, 6, 7, 2, 1]])
 LEFT = torch.tensor([[2, 5, 9, 4, 2], [1, 2, 6, 7, 2]])
+
+
+def read_as(lm: Any, **reading: Any) -> ReleasedLM:
+    """The same language model, read in another way."""
+    other = ReleasedLM({**lm.config, "reading": Reading(**reading).to_dict()}, lm.dictionary)
+    other.load_state_dict(lm.state_dict())
+    return other.eval()
 
 
 def towers(lm: Any) -> Any:
@@ -31,7 +37,7 @@ def test_states_of_both_towers_one_after_the_other(make_cloze: Any) -> None:
     lm = make_cloze()
     forward, backward = towers(lm)
     states = StateList(paired=False, context=True, joined=True)
-    found = states(lm, TOKENS, lm.layer_states(TOKENS))
+    found = read_as(lm, states=states).layer_states(TOKENS)
     expected = [forward[0]] + [state for pair in zip(forward[1:], backward[1:]) for state in pair]
     top = lm.top_state(TOKENS)
     assert states.names(2) == [
@@ -53,7 +59,7 @@ def test_states_of_both_towers_one_after_the_other(make_cloze: Any) -> None:
 def test_context_of_a_pair_is_its_backward_towers(make_cloze: Any, tokens: torch.Tensor) -> None:
     lm = make_cloze(targets=("future", "past"))
     states = StateList(paired=True, context=True, joined=False)
-    found = states(lm, tokens, lm.layer_states(tokens))
+    found = read_as(lm, states=states).layer_states(tokens)
     assert len(found) == lm.num_states + 1 == len(states.names(2)) == 4
     alone = TOKENS[1:, :4]
     backward = lm.tower_states(alone, RowLayout(alone.eq(1)))[1][-1][0]
@@ -63,10 +69,9 @@ def test_context_of_a_pair_is_its_backward_towers(make_cloze: Any, tokens: torch
     torch.testing.assert_close(context, expected, rtol=0, atol=1e-5)
 
 
-def test_mix_has_a_share_for_every_state_of_the_list(make_cloze: Any) -> None:
-    lm = make_cloze()
-    states = StateList(paired=False, context=False, joined=False)
-    mixed = ElmoRepresentation(lm, 7, elmo_dropout=0.0, affine=True, dropout=0.0, states=states)
+def test_mix_has_a_share_for_every_state_of_the_list(make_cloze: Any, make_fusion: Any) -> None:
+    lm = read_as(make_cloze(), states=StateList(paired=False, context=False, joined=False))
+    mixed = make_fusion("elmo", lm, 7, elmo_affine=True)
     assert mixed.mix.weights.numel() == 1 + 2 * lm.num_layers
     assert mixed.projection is not None
     assert mixed.projection.weight.shape == (7, lm.embed_dim)
@@ -77,8 +82,7 @@ def test_mix_has_a_share_for_every_state_of_the_list(make_cloze: Any) -> None:
 def test_top_state_with_the_token_hidden_is_what_was_pretrained(make_cloze: Any) -> None:
     lm = make_cloze()
     wide = lm.top_state(TOKENS)
-    lm.top = "narrow"
-    narrow = lm.top_state(TOKENS)
+    narrow = read_as(lm, top=HIDES_SELF).top_state(TOKENS)
     torch.testing.assert_close(lm.output_layer(narrow), lm(TOKENS)[0], rtol=0, atol=1e-6)
     assert (wide - narrow).abs().max() > 1e-2
 
@@ -88,30 +92,33 @@ def test_top_state_of_a_pair_can_be_its_forward_towers(make_cloze: Any) -> None:
     lm = make_cloze(targets=("future", "past"))
     with pytest.raises(UserError, match="no single top state"):
         lm.check_top_state()
-    lm.top = "forward"
-    lm.check_top_state()
-    assert torch.equal(lm.top_state(TOKENS), towers(lm)[0][-1])
+    forward = read_as(lm, top=FORWARD)
+    forward.check_top_state()
+    assert torch.equal(forward.top_state(TOKENS), towers(lm)[0][-1])
 
 
 @torch.no_grad()
-def test_source_without_the_leading_eos(make_cloze: Any) -> None:
-    mixed = ElmoRepresentation(make_cloze(), 32, elmo_dropout=0.0, affine=False, dropout=0.0).eval()
-    source = TOKENS[:1, 1:]
-    assert torch.equal(SourceEmbedding(mixed, leading_eos=False)(source), mixed(source))
-    assert torch.equal(SourceEmbedding(mixed)(source), mixed(TOKENS[:1])[:, 1:])
+def test_source_without_the_leading_eos(make_cloze: Any, make_fusion: Any, dictionary: Any) -> None:
+    lm, source = make_cloze(), TOKENS[:1, 1:]
+    without = make_fusion("elmo", read_as(lm, leading_eos=False), 32).eval()
+    mixed = make_fusion("elmo", lm, 32).eval()
+    assert torch.equal(SourceEmbedding(mixed, dictionary, 32)(source), mixed(TOKENS[:1])[:, 1:])
+    assert torch.equal(SourceEmbedding(without, dictionary, 32)(source), mixed(source))
 
 
-def test_checkpoints_say_how_their_lm_is_read(make_cfg: Any, make_cloze: Any, task: Any) -> None:
+def test_checkpoints_from_before_say_how_their_lm_is_read(make_cfg: Any, make_cloze: Any, task: Any) -> None:
     lm = {"family": "bi_transformer_lm", **make_cloze().config}
-    reading = Reading(leading_eos=False, top="narrow", states=StateList(paired=False, context=False, joined=True))
-    stored = json.dumps({"lm": lm, "reading": reading.to_dict()})
-    assert Reading.from_description(json.loads(stored)) == reading
+    reading = Reading(leading_eos=False, top=HIDES_SELF, states=StateList(paired=False, context=False, joined=True))
+    stored = json.dumps({"lm": lm, "fingerprint": "", "reading": reading.to_dict()})
     model = TransformerLMFusion.build_model(make_cfg(src_fusion="elmo", src_lm_config=stored), task)
-    embedding = model.encoder.embed_tokens
-    assert embedding.leading_eos is False
-    assert embedding.lm.top == "narrow"
-    assert embedding.representation.mix.weights.numel() == 6
-    assert Reading.from_description({"lm": lm}) == Reading(leading_eos=True, top="wide", states=None)
+    inside = model.encoder.fusion.lm
+    assert isinstance(inside, ReleasedLM)
+    assert inside.reading == reading
+    assert inside.vocabulary.opening == []
+    assert model.encoder.fusion.mix.weights.numel() == 6
+    usual = json.dumps({"lm": lm, "fingerprint": "", "reading": Reading().to_dict()})
+    model = TransformerLMFusion.build_model(make_cfg(src_fusion="elmo", src_lm_config=usual), task)
+    assert model.encoder.fusion.lm.family == "cloze"
 
 
 @pytest.mark.parametrize(

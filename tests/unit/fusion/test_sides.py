@@ -9,8 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmfusion.fusion.elmo import ElmoRepresentation
-from lmfusion.fusion.finetune import FinetunedRepresentation
 from lmfusion.fusion.source import SourceEmbedding
 from lmfusion.fusion.target import TargetEmbedding
 
@@ -18,17 +16,13 @@ EOS = 2
 SENTENCES = [[5, 9, 4, 11, EOS], [6, 7, EOS], [EOS]]
 
 
-def representation(strategy: str, lm: Any) -> Any:
-    if strategy == "elmo":
-        return ElmoRepresentation(lm, 8, elmo_dropout=0.0, affine=True, dropout=0.0).eval()
-    return FinetunedRepresentation(lm, 8, dropout=0.0).eval()
-
-
 @pytest.mark.parametrize("strategy", ["elmo", "finetune"])
-def test_source_lm_reads_an_end_symbol_in_front_of_the_words(make_cloze: Any, batch: Any, strategy: str) -> None:
+def test_source_lm_reads_an_end_symbol_in_front_of_the_words(
+    make_cloze: Any, make_fusion: Any, dictionary: Any, batch: Any, strategy: str
+) -> None:
     """The LM sees </s> w1 ... wn </s>; the first state is dropped. Same alone, left- and right-padded."""
-    represent = representation(strategy, make_cloze())
-    embedding = SourceEmbedding(represent)
+    represent = make_fusion(strategy, make_cloze()).eval()
+    embedding = SourceEmbedding(represent, dictionary, 8)
     by_hand = [represent(torch.tensor([[EOS, *sentence]]))[0, 1:] for sentence in SENTENCES]
     for left in (False, True):
         for width in (0, 9):
@@ -88,10 +82,12 @@ def test_scale_of_the_representation_can_be_set(make_model: Any) -> None:
 
 
 @pytest.mark.parametrize("strategy", ["elmo", "finetune"])
-def test_target_lm_reads_the_decoder_input_as_it_is(make_causal: Any, batch: Any, strategy: str) -> None:
+def test_target_lm_reads_the_decoder_input_as_it_is(
+    make_causal: Any, make_fusion: Any, dictionary: Any, batch: Any, strategy: str
+) -> None:
     """fairseq's decoder input already is </s> w1 ... wn."""
-    represent = representation(strategy, make_causal())
-    embedding = TargetEmbedding(represent)
+    represent = make_fusion(strategy, make_causal()).eval()
+    embedding = TargetEmbedding(represent, dictionary, 8)
     rows = [[EOS, 5, 9, 4], [EOS, 6]]
     found = embedding(batch(rows))
     for row, own in zip(rows, found):

@@ -6,22 +6,17 @@ import gzip
 import importlib
 import json
 import lzma
-import os
 import shutil
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary, data_utils, indexed_dataset
-from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE
 
-from lmfusion.convert.dictionaries import read_dictionary
-from lmfusion.errors import UserError
-from lmfusion.lm.interface import state_fingerprint
+from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.report.page.find import Found
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.read_run import read_run
@@ -30,6 +25,8 @@ from lmfusion.runs.run_folder import RunFolder
 from lmfusion.scoring import generate_output
 from lmfusion.scoring.text_files import read_lines
 from lmfusion.state_cache.stored_states import StoredStates
+from lmfusion.text.check_data import check_binarized
+from lmfusion.text.dictionaries import read_dictionary
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -59,9 +56,8 @@ RUN = {
 SCORES = {"test": {"bleu": 4.5, "chrf": 20.5, "sentences": 3, "signature": "x", "hypotheses": "test.hyp"}}
 
 
-@pytest.mark.parametrize("read", [read_dictionary, lambda path: Dictionary.load(str(path))], ids=["ours", "fairseq's"])
 @seeds
-def test_dictionary(tmp_path: Path, fuzz: Any, seeds: range, read: Any) -> None:
+def test_dictionary(tmp_path: Path, fuzz: Any, seeds: range) -> None:
     path = tmp_path / "dict.en.txt"
     path.write_text("".join(f"wört{number} {100 - number}\n" for number in range(60)), encoding="utf-8")
 
@@ -69,7 +65,7 @@ def test_dictionary(tmp_path: Path, fuzz: Any, seeds: range, read: Any) -> None:
         assert dictionary.symbols[:4] == ["<s>", "<pad>", "</s>", "<unk>"]
         assert len(dictionary.symbols) == len(set(dictionary.symbols)) == len(dictionary)
 
-    assert fuzz(path, read, seeds, check) > 0
+    assert fuzz(path, read_dictionary, seeds, check) > 0
 
 
 @pytest.mark.parametrize("ending", ["idx", "bin"])
@@ -83,6 +79,7 @@ def test_binarized_text(tmp_path: Path, fuzz: Any, dictionary: Dictionary, seeds
     builder.finalize(str(tmp_path / "text.idx"))
 
     def read(path: Path) -> Any:
+        check_binarized(path.with_suffix(""), dictionary)  # lmfusion check-data
         return data_utils.load_indexed_dataset(str(path.with_suffix("")), dictionary, "mmap")
 
     def check(data: Any) -> None:
@@ -213,41 +210,3 @@ def test_corpus(
         whole = not ending or lines is None or "".join(f"{line}\n" for line in lines).encode() in (text, 2 * text)
         assert whole, f"seed {seed}"
     assert refused > 0
-
-
-@seeds
-def test_sentencepiece_model(tmp_path: Path, attempt: Any, damage: Any, seeds: range) -> None:
-    """In processes of their own: a library in C++ could take the tests along."""
-    whole = (ROOT / "pretrained" / "spm.model").read_bytes()
-    path = tmp_path / "spm.model"
-    refused = 0
-    for seed in seeds:
-        path.write_bytes(damage(whole, seed))
-        refused += attempt(_encodes_or_refuses, path) == "refused"
-    assert refused > 0
-
-
-def _encodes_or_refuses(path: Path) -> str:
-    answers = {0: "encoded", 1: "refused"}
-    child = os.fork()
-    if not child:
-        status = 2
-        try:
-            status = 0 if isinstance(_load_bpe(path).encode("das ist ein Satz"), str) else 3
-        except UserError as error:
-            status = 1 if path.name in str(error) else 4
-        finally:
-            os._exit(status)
-    return answers[os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])]
-
-
-def _load_bpe(path: Path) -> Any:
-    settings = {"sentencepiece_model": str(path), "sentencepiece_enable_sampling": False, "sentencepiece_alpha": None}
-    return SentencepieceBPE(SimpleNamespace(**settings))
-
-
-def test_a_sentencepiece_model_that_is_cut_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "spm.model"
-    path.write_bytes((ROOT / "pretrained" / "spm.model").read_bytes()[:1000])
-    with pytest.raises(UserError, match=r"--sentencepiece-model .*spm\.model cannot be read as a sentencepiece model"):
-        _load_bpe(path)

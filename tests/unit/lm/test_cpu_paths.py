@@ -36,7 +36,7 @@ def losses(lm: Any, seed: int) -> list[float]:
     optimizer = torch.optim.SGD(lm.parameters(), lr=0.1, momentum=0.9)
     found = []
     for rows in batches():
-        tokens, target = (rows[:, :-1], rows[:, 1:]) if lm.is_causal else (rows, rows)
+        tokens, target = (rows, rows) if lm.sees_future else (rows[:, :-1], rows[:, 1:])
 
         def head(features: torch.Tensor, weight: torch.Tensor, target: torch.Tensor = target) -> Any:
             return chunked_cross_entropy(features, weight, target, padding_idx=PAD)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import lmfusion
-from lmfusion.lm.interface import state_fingerprint
+from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.lm.loading import build, describe, load_lm
 
 TOKENS = torch.tensor([[2, 5, 9, 4, 2], [2, 7, 2, 1, 1]])
@@ -26,14 +26,14 @@ def test_loading_gives_the_model_that_was_saved(any_cloze_lm: Any, save_lm: Any)
         assert torch.equal(found, expected)
     assert loaded.config == any_cloze_lm.config
     assert loaded.symbols == any_cloze_lm.symbols
-    assert not loaded.is_causal
+    assert loaded.sees_future
 
 
 def test_loading_a_causal_lm_gives_the_model_that_was_saved(any_causal_lm: Any, save_lm: Any) -> None:
     loaded = load_lm(str(save_lm(any_causal_lm)))
     for found, expected in zip(outputs(loaded), outputs(any_causal_lm), strict=True):
         assert torch.equal(found, expected)
-    assert loaded.is_causal
+    assert not loaded.sees_future
 
 
 def test_pair_of_lms_keeps_its_targets(make_cloze: Any, save_lm: Any) -> None:
@@ -99,7 +99,7 @@ def test_description_rebuilds_the_architecture(any_cloze_lm: Any) -> None:
     """What a seq2seq checkpoint keeps of its LM: plain values that JSON can hold."""
     import json
 
-    copy = build(json.loads(json.dumps(describe(any_cloze_lm))), any_cloze_lm.dictionary)
+    copy = build(json.loads(json.dumps(describe(any_cloze_lm))), any_cloze_lm.symbols)
     copy.load_state_dict(any_cloze_lm.state_dict())
     for found, expected in zip(outputs(copy.eval()), outputs(any_cloze_lm), strict=True):
         assert torch.equal(found, expected)

@@ -14,7 +14,7 @@ ROWS = [[2, 5, 9, 4, 11, 7, 2], [2, 6, 2], [2, 8, 13, 10, 2], [2]]
 def every_output(lm: Any, tokens: Tensor) -> list[Tensor]:
     """All that others see of a language model, each B x T x C."""
     outputs = list(lm.layer_states(tokens))
-    if getattr(lm, "join", None) is not None or lm.is_causal:
+    if getattr(lm, "join", None) is not None or not lm.sees_future:
         outputs.append(lm.top_state(tokens))
     logits = lm(tokens)[0]
     return outputs + ([logits] if logits.dim() == 3 else list(logits.unbind(1)))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
+import logging
 import resource
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,8 @@ import torch
 from torch import Tensor
 
 from lmfusion.errors import UserError
-from lmfusion.lm.interface import PretrainedLM, state_fingerprint
+from lmfusion.lm.freezing import state_fingerprint
+from lmfusion.lm.interface import PretrainedLM
 from lmfusion.state_cache.stored_states import StoredStates
 
 ROWS = [[2, 5, 9, 4, 11, 2], [2, 6, 7, 8, 2], [2, 21, 2]]
@@ -204,3 +208,44 @@ def test_a_store_that_is_deleted_while_it_is_read_is_one_clear_error(
     path.unlink()
     with pytest.raises(UserError, match=rf"{path} is gone"):
         stored(batch(ROWS))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("change", ["lm", "autocast", "half"])
+def test_a_store_that_was_renamed_to_another_lms_is_refused(
+    lm: PretrainedLM, make_cloze: Any, batch: Any, tmp_path: Path, shake: Any, change: str
+) -> None:
+    other = shake(make_cloze()).freeze() if change == "lm" else lm
+    names = []
+    for model, changed in ((lm, False), (other, True)):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=changed and change == "autocast"):
+            stored = open_store(model, tmp_path, half=changed and change == "half")
+            stored(batch(ROWS))
+            names.append(stored._folder())
+    names[1].rename(tmp_path / "away")
+    names[0].rename(names[1])
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=change == "autocast"):
+        stored = open_store(other, tmp_path, half=change == "half")
+        difference = {"lm": state_fingerprint(lm), "autocast": "autocast off", "half": "half is False"}[change]
+        with pytest.raises(UserError, match=rf"{names[1]} holds other states.*{difference}"):
+            stored(batch(ROWS))
+
+
+@torch.no_grad()
+def test_a_store_of_the_former_format_is_computed_again_with_one_line(
+    lm: PretrainedLM, batch: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stored = open_store(lm, tmp_path)
+    expected = stored(batch(ROWS))
+    settings = json.dumps([2, state_fingerprint(lm), lm.config, "torch.float32, autocast off"], sort_keys=True)
+    older = tmp_path / hashlib.sha256(settings.encode()).hexdigest()[:16]
+    stored._folder().rename(older)
+    about = json.loads((older / "about.json").read_text(encoding="utf-8"))
+    del about["settings"]
+    (older / "about.json").write_text(json.dumps(about), encoding="utf-8")
+    counted, again = Counted(lm), open_store(lm, tmp_path)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            assert_same(again(batch(ROWS)), expected, LENGTHS, atol=0)
+    assert counted.rows == len(ROWS)
+    assert [str(older) in record.getMessage() for record in caplog.records] == [True]

@@ -10,9 +10,15 @@ import torch
 from fairseq.data import Dictionary
 
 from lmfusion.errors import LMFusionError, UserError
-from lmfusion.lm.interface import dictionary_hash, first_difference
-from lmfusion.lm.transformer.base import dictionary_of
-from lmfusion.lm.vocabulary import SymbolTable, check_symbols, decode_symbols, encode_symbols
+from lmfusion.lm.vocabulary import (
+    Vocabulary,
+    check_symbols,
+    decode_symbols,
+    dictionary_hash,
+    dictionary_of,
+    encode_symbols,
+    first_difference,
+)
 
 SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", "▁the", "ä", "𝛾", "e\u0301", "#", "@@", "\u00a0", "\u2028"]
 
@@ -22,7 +28,7 @@ def test_symbols_of_any_script_survive_the_state_dict() -> None:
 
 
 def test_symbols_survive_half_precision_and_saving(tmp_path: Any) -> None:
-    table = SymbolTable(SYMBOLS).half()
+    table = Vocabulary(SYMBOLS).half()
     torch.save(table.state_dict(), tmp_path / "table.pt")
     stored = torch.load(tmp_path / "table.pt", weights_only=True)
     assert decode_symbols(stored["codes"]) == SYMBOLS

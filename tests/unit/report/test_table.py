@@ -41,7 +41,7 @@ def make_run(folder: Path, score: dict[str, Any] | None = None, generated: bool 
 def show(*folders: Path) -> list[list[str]]:
     """The table's lines as cells."""
     console = Console(width=150, record=True)
-    console.print(table.make_table([table.read_row(RunFolder(folder)) for folder in folders]))
+    console.print(table.table_of([RunFolder(folder) for folder in folders]))
     lines = [line for line in console.export_text().splitlines() if line.startswith(("┃", "│"))]
     return [[cell.strip() for cell in line.strip("┃│").replace("┃", "│").split("│")] for line in lines]
 

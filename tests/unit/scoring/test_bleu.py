@@ -7,11 +7,14 @@ import math
 import random
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
 import pytest
 import sacrebleu
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.significance import PairedTest
 
 from lmfusion.errors import UserError
 from lmfusion.scoring import bleu
@@ -147,6 +150,66 @@ def test_paired_bootstrap_equals_sacrebleu_command(tmp_path: Path) -> None:
     assert results[1].p_value == pytest.approx(official[1]["p_value"], abs=1e-6)
     assert results[1].p_value == pytest.approx(1 / 301), "a third of the sentences perfect: never by chance"
     assert "bs:300" in results[1].signature
+
+
+@pytest.mark.parametrize(("count", "references"), [(40, 1), (41, 2), (333, 1)])
+@pytest.mark.parametrize("seed", ["12345", "7"])
+def test_paired_bootstrap_equals_sacrebleus_to_the_last_digit(
+    monkeypatch: pytest.MonkeyPatch, count: int, references: int, seed: str
+) -> None:
+    """sacreBLEU draws all samples at once; drawn one by one, they are the same."""
+    monkeypatch.setenv("SACREBLEU_SEED", seed)
+    streams = [random_text(number, count) for number in range(references)]
+    systems = {name: random_text(number, count) for name, number in (("a", 11), ("b", 12))}
+    baseline = [*streams[0][: count // 5], *random_text(10, count)[count // 5 :]]
+    named = [("baseline", baseline), *systems.items()]
+    signatures, scores = PairedTest(named, {"BLEU": BLEU()}, streams, test_type="bs", n_samples=200)()
+    results = bleu.paired_bootstrap(baseline, systems, streams, samples=200)
+    assert [(r.bleu, r.mean, r.ci, r.p_value) for r in results] == [
+        (r.score, r.mean, r.ci, r.p_value) for r in scores["BLEU"]
+    ]
+    assert {r.signature for r in results} == {f"BLEU|{signatures['BLEU']}"}
+
+
+@pytest.mark.parametrize("references", [1, 3])
+def test_score_equals_sacrebleus_to_the_last_digit(references: int) -> None:
+    hypotheses, streams = random_text(0, 500), [random_text(number, 500) for number in range(1, references + 1)]
+    score = bleu.score(hypotheses, streams)
+    metrics = BLEU(), CHRF()
+    official, chrf = (metric.corpus_score(hypotheses, streams) for metric in metrics)
+    assert (score.bleu, score.precisions, score.brevity_penalty) == (
+        official.score,
+        tuple(official.precisions),
+        official.bp,
+    )
+    assert score.chrf == chrf.score
+    assert [score.signature, score.chrf_signature] == [
+        f"{found.name}|{metric.get_signature()}" for found, metric in zip((official, chrf), metrics)
+    ]
+
+
+def test_memory_grows_by_little_more_than_the_counts_of_a_line() -> None:
+    """sacreBLEU keeps the n-grams of each reference and all samples, here 16 KB a line.
+
+    What is left of it at this size is the tokenizer's cache, which ends at 65,536 lines.
+    """
+    count = 3000
+    hypotheses, reference = random_text(0, count), random_text(1, count)
+    bleu.score(hypotheses[:10], reference[:10])
+    tracemalloc.start()
+    try:
+        bleu.score(hypotheses, reference)
+        bleu.paired_bootstrap(hypotheses, {"x": reference}, reference, samples=100)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 4000 * count
+
+
+def test_tokenized_text_is_warned_about_once(caplog: pytest.LogCaptureFixture) -> None:
+    text = [f"{line} ." for line in random_text(0, 2500)]
+    bleu.score(text, text)
+    assert sum("forgot to detokenize" in record.message for record in caplog.records) == 1
 
 
 def test_paired_bootstrap_of_equal_systems_is_not_significant() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from lmfusion.errors import UserError
 from lmfusion.scoring import rouge
-from lmfusion.scoring.words import read_exceptions
+from lmfusion.scoring.irregular_words import read_exceptions
 
 FOLDER = Path(__file__).parent / "rouge-1.5.5"
 MEASURES = ("recall", "precision", "f1")

@@ -69,6 +69,12 @@ def test_exceptions_are_read_and_named(capsys: pytest.CaptureFixture[str]) -> No
     assert "|exceptions:1-" in printed["signature"]
 
 
+@pytest.mark.parametrize("like", rouge.LIKE)
+def test_figures_are_like_those_asked_for(capsys: pytest.CaptureFixture[str], like: str) -> None:
+    printed = scored(capsys, "--hyp", "hyp", "--ref", "ref", "--sentence-marker", "<q>", "--like", like)
+    assert printed == {**rouge.score(HYPOTHESES, REFERENCES, "<q>", like=like).to_dict(), "paired": []}
+
+
 def test_table_shows_each_measure_with_its_interval_and_the_signature(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["score", "rouge", "--hyp", "hyp", "--ref", "ref", "--sentence-marker", "<q>"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -110,6 +116,10 @@ def test_a_baseline_is_tested_against_in_each_metric(capsys: pytest.CaptureFixtu
         (["--hyp", "hyp", "--ref", "ref", "--detokenize", "en"], "--detokenize goes with --generate"),
         (["--hyp", "generate.log", "--ref", "ref"], "is fairseq-generate's output, not plain text"),
         (["--hyp", "hyp", "--ref", "ref", "--exceptions", "nowhere"], "There is no file nowhere"),
+        (
+            ["--hyp", "hyp", "--ref", "ref", "--exceptions", "noun.exc", "--like", "rouge-score"],
+            "rouge-score takes no list of exceptions",
+        ),
     ],
 )
 def test_unfit_input_is_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:

@@ -10,7 +10,8 @@ from typing import Any, Callable
 import pytest
 import torch
 
-from lmfusion.fusion.finetune import FinetunedRepresentation
+from lmfusion.fusion.finetune import FinetuneConfig, FinetuneFusion
+from lmfusion.fusion.interface import Side
 from lmfusion.fusion.source import SourceEmbedding
 from lmfusion.state_cache.stored_states import StoredStates
 
@@ -44,7 +45,10 @@ def growth(step: Callable[[], Any]) -> tuple[int, int]:
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads this process's memory from /proc")
 def test_ten_thousand_updates_of_a_fine_tuned_representation(make_cloze: Any) -> None:
     """In rows of different lengths."""
-    part = SourceEmbedding(FinetunedRepresentation(make_cloze(decoder_layers=1), 8, dropout=0.1)).train()
+    lm = make_cloze(decoder_layers=1)
+    side = Side("src", "source", "encoder", lm.symbols, width=8, heads=2)
+    fusion = FinetuneFusion(lm, side, FinetuneConfig(representation_dropout=0.1))
+    part = SourceEmbedding(fusion, lm.dictionary, 8).train()
     optimizer = torch.optim.Adam(part.parameters(), lr=1e-4)
     rows = [torch.full((2, length), 7) for length in (2, 3, 4)]
     done = 0

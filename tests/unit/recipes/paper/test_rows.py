@@ -55,7 +55,9 @@ def test_each_row_adds_its_flags_to_the_same_training(row: str, scripts: Any, co
         assert text.count(f"/{name}/checkpoints") == 1
         rest[name] = text.replace(f"/{name}/", "/ROW/")
     assert rest[row] == rest["baseline"]
-    check_combination(configure(command).model)
+    model = configure(command).model
+    check_combination(model)
+    assert (model.dropout, model.attention_dropout) == (0.3, 0.1)  # of the released command and its architecture
 
 
 def test_the_other_folders_have_the_same_rows(scripts: Any, configure: Any) -> None:

@@ -18,9 +18,7 @@ from lmfusion.scoring.rouge_significance import paired_bootstrap
 
 SOURCES = ["one small house", "two old trees", "three green birds"]
 REFERENCES = ["das ist ein kleines Haus", "das sind zwei alte Bäume", "das sind drei grüne Vögel"]
-PRINTED = "".join(
-    f"S-{n}\t{SOURCES[n]}\nT-{n}\t{REFERENCES[n]}\nH-{n}\t-0.1\t▁x\nD-{n}\t-0.1\tx\n" for n in (2, 0, 1)
-)
+PRINTED = "".join(f"S-{n}\t{SOURCES[n]}\nT-{n}\t{REFERENCES[n]}\nH-{n}\t-0.1\t▁x\nD-{n}\t-0.1\tx\n" for n in (2, 0, 1))
 
 
 def marked(text: str, reference: str) -> str:
@@ -103,7 +101,7 @@ def test_markdown_examples_have_marks_in_bold_and_no_markup_of_their_own(recorde
     ((comparison,), _) = compared(*recorded)
     text = examples.to_markdown(make_examples(comparison, 2500, find(comparison), 3))
     assert "| baseline | ein **\\***kleines**\\* Hans** |" in text
-    assert "\\<b\\>" in text.replace("**", "")
+    assert "&lt;b&gt;" in text.replace("**", "")
     assert "\\|" in text
 
 

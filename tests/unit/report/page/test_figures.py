@@ -137,7 +137,7 @@ def test_mixing_weights_are_means_over_seeds(maker, compared) -> None:
     found = mixes.mixes_by_side(comparison)
     assert list(found) == ["source"]
     (mix,) = found["source"]
-    assert mix.mean_shares() == pytest.approx([0.4, 0.3, 0.1, 0.1, 0.1])
+    assert mix.shares.to_list() == pytest.approx([0.4, 0.3, 0.1, 0.1, 0.1])
     table = mixes.mix_table("source", found["source"], "")
     assert [cell.text for cell in table.rows[0]] == ["γ", "1.500 ± 0.707"]
     assert [cell.text for cell in table.rows[1]] == ["embedding", "0.400 ± 0.141"]

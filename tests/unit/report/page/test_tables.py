@@ -13,6 +13,7 @@ from lmfusion.report.page.repeat import commands, repeat_tables
 from lmfusion.report.page.run_tables import lm_table, run_table
 from lmfusion.report.page.speed_table import speed_tables
 from lmfusion.report.page.table import Table, to_csv
+from lmfusion.runs import train_log
 
 
 def cells(table: Table) -> list[list[str]]:
@@ -147,3 +148,15 @@ def test_what_an_older_run_did_not_record_is_called_unknown(maker, compared, fie
     comparisons, _ = compared(path)
     assert repeat_tables([read(path)], comparisons)[1].rows
     assert speed_tables(comparisons[0])
+
+
+def test_the_validation_perplexity_is_said_to_be_that_of_the_lowest_loss(maker) -> None:
+    path = maker.run("a", bleu=1.0, losses=(6.0, 5.0))
+    with (path / "train.log").open("a", encoding="utf-8") as log:
+        values = {"valid_loss": "5.5", "valid_ppl": "7.0", "valid_num_updates": "30"}
+        log.write(f"2030-01-31 12:00:00 | INFO | valid | {json.dumps(values)}\n")
+    found = train_log.read_file(path / "train.log").summary()
+    assert (found["best_valid_loss"], found["best_valid_perplexity"]) == (5.0, 32.0), "a lower perplexity comes later"
+    note = run_table([read(path)], []).notes[0]
+    assert "lowest validation loss" in note
+    assert "lowest validation perplexity" not in note

@@ -1,0 +1,37 @@
+"""Which checkpoint a run starts from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from lmfusion.errors import UserError
+
+LAST = "checkpoint_last.pt"
+
+
+def starts_from(options: Any, suffix: str = "") -> Path | None:
+    """Return the checkpoint that fairseq-train is about to read; None if there is none.
+
+    Args:
+        options: fairseq's configuration of checkpoints.
+        suffix: of this process's files, where each writes its own.
+
+    Raises:
+        UserError: a checkpoint that was asked for is not there; fairseq would train from random weights.
+    """
+    last = Path(options.save_dir) / LAST.replace(".pt", f"{suffix}.pt")
+    if options.restore_file != LAST:
+        flag, path = "--restore-file", Path(options.restore_file.replace(".pt", f"{suffix}.pt"))
+    elif last.is_file():
+        return last
+    elif options.continue_once is not None:
+        flag, path = "--continue-once", Path(options.continue_once)
+    elif options.finetune_from_model is not None:
+        flag, path = "--finetune-from-model", Path(options.finetune_from_model)
+    else:
+        return None
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise UserError(f"{flag} {path} {what}: give the path of a checkpoint file, or leave {flag} out.")
+    return path

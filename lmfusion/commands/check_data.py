@@ -1,0 +1,29 @@
+"""``lmfusion check-data``: whether binarized texts and their dictionaries belong together."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import lmfusion
+
+
+def add(commands: Any) -> None:
+    """Add the command's flags."""
+    text = "read every token of the texts that fairseq-preprocess made, and refuse damaged ones"
+    parser = commands.add_parser("check-data", help=text, description=text)
+    parser.add_argument("folder", metavar="DIR", help="what fairseq-train is given: *.bin, *.idx and dict.*.txt")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``lmfusion check-data DIR``."""
+    lmfusion.install()
+    from pathlib import Path
+
+    from lmfusion.text.check_data import check_folder
+
+    texts = check_folder(Path(args.folder))
+    for text in texts:
+        print(f"{text.name}: {text.sentences:,} sentences, {text.tokens:,} tokens of {text.dictionary}")
+    print(f"{args.folder} is whole: {len(texts)} texts")

@@ -1,0 +1,61 @@
+"""Input lines of ``fairseq-interactive`` that are longer than the model takes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lmfusion.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+
+def make_batches_without_overlong_lines(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
+    """Return fairseq's ``make_batches``, which makes no batch where every line of a buffer is too long.
+
+    Args:
+        original: fairseq's; of no line it makes an error.
+    """
+    lines_before = 0  # this process has one input
+
+    def make_batches(
+        lines: list[str], cfg: Any, task: Any, max_positions: Any, encode_fn: Callable[[str], str]
+    ) -> Iterator[Any]:
+        """Yield the batches of a buffer of lines; ``--truncate-source`` cuts as it does in training.
+
+        Raises:
+            UserError: a line is too long, and nothing says that it may be cut or left out.
+        """
+        nonlocal lines_before
+        first, lines_before = lines_before + 1, lines_before + len(lines)
+        cuts = isinstance(max_positions, tuple) and getattr(task.cfg, "truncate_source", False)
+
+        @cache  # tokenized once, here and by fairseq
+        def encode(line: str) -> str:
+            words = encode_fn(line).split()
+            return " ".join(words[: max_positions[0] - 1] if cuts else words)  # and </s>
+
+        texts = [line.partition("\t")[0] for line in lines] if cfg.generation.constraints else lines
+        dataset = task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(texts, encode))
+        kept, overlong = dataset.filter_indices_by_size(np.arange(len(lines)), max_positions)
+        for index in overlong:
+            _report(first + int(index), dataset.size(index), max_positions, cfg)
+        if len(kept):
+            yield from original(lines, cfg, task, max_positions, encode)
+
+    return make_batches
+
+
+def _report(line: int, size: Any, max_positions: Any, cfg: Any) -> None:
+    length, limit = (pair[0] if isinstance(pair, tuple) else pair for pair in (size, max_positions))
+    text = f"line {line} of the input has {length} tokens, more than the {limit} that the model takes"
+    if not cfg.dataset.skip_invalid_size_inputs_valid_test:
+        raise UserError(
+            f"{text}: shorten it, or add --truncate-source, or --skip-invalid-size-inputs-valid-test to leave such "
+            f"lines out."
+        )
+    logger.warning(f"{text}: it is left out.")

@@ -1,0 +1,81 @@
+"""One line in the place of a traceback, for what the person at the keyboard did or can change.
+
+fairseq raises plain exceptions for a missing file, a missing flag or an overlong sentence. They are recognized where
+they end a command of fairseq's, by Python's own hook: nothing in fairseq is changed for it.
+"""
+
+from __future__ import annotations
+
+import re
+from types import TracebackType
+from typing import Callable
+
+from lmfusion.errors import UserError
+
+INTERRUPTED = "lmfusion: interrupted"
+_FILES = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)
+
+
+def describe(error: BaseException) -> str | None:
+    """Return the line that ends a command of fairseq's with this error; None where a traceback belongs.
+
+    Args:
+        error: as it was raised, traceback included.
+    """
+    if isinstance(error, UserError):
+        return f"lmfusion: error: {error}"
+    if not _ends_a_command(error.__traceback__):
+        return None
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    for kinds, pattern, sentence in _KNOWN:
+        found = re.fullmatch(pattern, str(error), re.DOTALL) if isinstance(error, kinds) else None
+        if found is not None:
+            return f"lmfusion: error: {sentence(found)}"
+    if isinstance(error, _FILES) and error.filename is not None:
+        return f"lmfusion: error: {error.filename}: {error.strerror}.{_advice(str(error.filename))}"
+    return None
+
+
+def _ends_a_command(traceback: TracebackType | None) -> bool:
+    """Return whether the error went through the main function of a command of fairseq's."""
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if code.co_name in ("cli_main", "hydra_main") and "fairseq_cli" in code.co_filename:
+            return True
+        traceback = traceback.tb_next
+    return False
+
+
+def _advice(file: str) -> str:
+    if not re.search(r"dict\.[^/]+\.txt$", file):
+        return ""
+    return " Give the folder that fairseq-preprocess made, and the languages of its files (-s, -t)."
+
+
+def _missing_split(found: re.Match[str]) -> str:
+    return (
+        f"there is no data set {found[1]} in {found[2]}: check the folder and the name (--train-subset, "
+        f"--valid-subset, --gen-subset), or prepare it (fairseq-preprocess); --disable-validation trains without one."
+    )
+
+
+def _missing_choice(found: re.Match[str]) -> str:
+    return f"--{found[1].replace('_', '-')} is missing: give one."
+
+
+def _too_long(found: re.Match[str]) -> str:
+    size = re.sub(r"np\.int\d+\((\d+)\)", r"\1", found[2])
+    return (
+        f"sentence {found[1]} of a data set (counted from 0) has {size} tokens, and the model, with the language "
+        f"models in it, takes {found[3]}: add --skip-invalid-size-inputs-valid-test to leave such sentences out, or "
+        f"--truncate-source where the source is too long, or split it."
+    )
+
+
+_KNOWN: tuple[tuple[type[BaseException], str, Callable[[re.Match[str]], str]], ...] = (
+    (FileNotFoundError, r"Dataset not found: (\S+) \((.*)\)", _missing_split),
+    (ValueError, r"(\w+) is required!", _missing_choice),
+    (Exception, r"Size of sample #(\d+) is invalid \(=(.*)\) since max_positions=(.*), skip this.*", _too_long),
+)
+"""fairseq's own messages: the kind of error, the whole message, and the sentence in its place."""

@@ -1,0 +1,24 @@
+"""The attention modules of a fairseq stack, each at its place."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from lmfusion.fusion.interface import Fusion, Place
+
+_KINDS = {"self": "self_attn", "cross": "encoder_attn"}
+
+
+def wrap_attention(fusion: Fusion, stack: nn.Module, name: str) -> None:
+    """Let an integration put its own modules in the place of a stack's attention.
+
+    Args:
+        fusion: the integration, whose ``attention`` is asked for every place.
+        stack: fairseq's encoder or decoder.
+        name: ``"encoder"`` or ``"decoder"``.
+    """
+    for number, layer in enumerate(stack.layers):  # type: ignore[arg-type]
+        for kind, attribute in _KINDS.items():
+            own = getattr(layer, attribute, None)
+            if own is not None:
+                setattr(layer, attribute, fusion.attention(own, Place(name, number, kind)))

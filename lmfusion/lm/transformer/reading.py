@@ -1,0 +1,84 @@
+"""Checkpoints of language models that fairseq-train wrote."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Callable
+
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+from torch import Tensor
+
+from lmfusion.checkpoint.budget import building_from
+from lmfusion.checkpoint.config_types import check_fields, fields_of
+from lmfusion.checkpoint.contents import check_sizes
+from lmfusion.checkpoint.reading import DAMAGE, first_line, model_config, read_checkpoint, read_file
+from lmfusion.errors import UserError
+from lmfusion.lm.interface import PretrainedLM
+from lmfusion.lm.transformer.strict_loading import PREFIX, load_strictly
+from lmfusion.lm.vocabulary import decode_symbols
+
+_SYMBOLS = PREFIX + "symbol_table.codes"
+
+
+def lm_architecture(path: Path) -> str:
+    """Return the name of the fairseq model that a checkpoint holds.
+
+    Raises:
+        UserError: if it is no checkpoint that can be read.
+    """
+    about = path.stat()
+    return _architecture(path, about.st_size, about.st_mtime_ns, about.st_ino)
+
+
+@lru_cache(maxsize=16)
+def _architecture(path: Path, *_: int) -> str:
+    model = model_config(path, read_file(path, mmap=True))
+    name = str(model.get("_name") or model.get("arch"))
+    return ARCH_MODEL_NAME_REGISTRY.get(name, name)
+
+
+def read_lm(
+    path: Path, flags: Any, build: Callable[[dict[str, Any], dict[str, Any], list[str]], PretrainedLM]
+) -> PretrainedLM:
+    """Build a language model from its checkpoint alone.
+
+    Args:
+        path: of the checkpoint.
+        flags: dataclass of the model's flags, whose types its values must have.
+        build: flags of the model, flags of the task and symbols -> an untrained model.
+
+    Raises:
+        UserError: if the checkpoint is damaged or unsafe, or its weights are not those of the model it describes (all
+            differences are listed by name).
+    """
+    state = read_checkpoint(path)
+    model = model_config(path, state)
+    check_fields(path, model, fields_of(flags))
+    check_sizes(path, state)
+    weights: dict[str, Tensor] = state["model"]
+    if _SYMBOLS not in weights:
+        raise UserError(f"{path} has no dictionary in it ({_SYMBOLS} is missing): export it again.")
+    with _as_user_error(path), building_from([path]):
+        lm = build(model, _task(state), decode_symbols(weights[_SYMBOLS]))
+    load_strictly(lm, weights, path)
+    return lm
+
+
+def _task(state: dict[str, Any]) -> dict[str, Any]:
+    task = state["cfg"].get("task") or {}
+    return vars(task) if isinstance(task, Namespace) else task
+
+
+@contextmanager
+def _as_user_error(path: Path) -> Iterator[None]:
+    """Turn what goes wrong when a described model is built into one line about the file that describes it."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+    except (*DAMAGE, ArithmeticError) as error:
+        raise UserError(f"{path} describes no language model ({first_line(error)}): train it again.") from error

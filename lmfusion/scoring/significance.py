@@ -1,0 +1,22 @@
+"""The p-value of a paired bootstrap test, as sacreBLEU computes it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def p_value(found: float, sampled: NDArray[np.float64]) -> float:
+    """Return how often a sample's absolute difference is further from its mean than the test set's from 0.
+
+    Args:
+        found: difference of two systems' scores on the test set.
+        sampled: their difference on each sample of it, in the same unit.
+
+    Returns:
+        0..1, and never 0: the test set itself counts as one sample. Two equal systems get the least there is, for no
+        sample differs either; whoever asks has to see to that.
+    """
+    distances = np.abs(sampled)
+    beyond = distances - distances.mean() > abs(found)
+    return float((beyond.sum() + 1) / (len(sampled) + 1))

@@ -1,0 +1,117 @@
+"""Binarized texts (``*.idx``, ``*.bin``) and dictionaries: whether they are whole and go together."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from fairseq.data import Dictionary
+from fairseq.data.indexed_dataset import _code_to_dtype
+
+from lmfusion.errors import UserError
+from lmfusion.text.dictionaries import read_dictionary
+
+_MAGIC = b"MMIDIDX\x00\x00" + (1).to_bytes(8, "little")  # and the version
+_HEADER = 26  # bytes: that, the type of numbers, how many sentences
+_AT_ONCE = 1 << 24  # token ids
+_AGAIN = "prepare the data again (fairseq-preprocess)"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text that is whole.
+
+    Attributes:
+        name: of its files, without ending: ``train.en-de.en``, or ``train`` of a language model's.
+        dictionary: the name of its dictionary's file.
+        sentences: how many; ``tokens`` counts their closing symbols, too.
+    """
+
+    name: str
+    dictionary: str
+    sentences: int
+    tokens: int
+
+
+def check_folder(folder: Path) -> list[Text]:
+    """Check every text in a folder against its dictionary, reading all of it.
+
+    Args:
+        folder: that fairseq-preprocess made. Texts in other formats than its default, mmap, are refused.
+
+    Returns:
+        The texts, in order of their names.
+
+    Raises:
+        UserError: there is none, or a file is missing, damaged or another one's.
+    """
+    indices = sorted(folder.glob("*.idx"))
+    if not indices:
+        raise UserError(f"{folder} has no binarized text (*.idx): give the folder that fairseq-preprocess made.")
+    dictionaries: dict[str, Dictionary] = {}
+    texts = []
+    for index in indices:
+        name = f"dict.{language}.txt" if (language := _language(index)) else "dict.txt"
+        if name not in dictionaries:
+            dictionaries[name] = read_dictionary(folder / name)
+        sentences, tokens = check_binarized(index.with_suffix(""), dictionaries[name])
+        texts.append(Text(index.stem, name, sentences, tokens))
+    return texts
+
+
+def _language(index: Path) -> str | None:
+    """Return the language of a bitext's side; None of a text without one: train.en-de.en.idx, train.idx."""
+    parts = index.stem.split(".")
+    return parts[-1] if len(parts) > 1 else None
+
+
+def check_binarized(path: Path, dictionary: Sized) -> tuple[int, int]:
+    """Refuse a pair of files PATH.idx and PATH.bin that do not go together or with the dictionary.
+
+    Whether a token is the right one cannot be seen: the format has no check sums.
+
+    Args:
+        path: without ending.
+        dictionary: of the text.
+
+    Returns:
+        The number of its sentences and of its tokens.
+
+    Raises:
+        UserError: naming the file and the fix.
+    """
+    index, data = Path(f"{path}.idx"), Path(f"{path}.bin")
+    with index.open("rb") as stream:
+        header = stream.read(_HEADER)
+    kind = _code_to_dtype.get(header[17]) if len(header) == _HEADER else None
+    count = int.from_bytes(header[18:], "little")
+    if header[:17] != _MAGIC or kind is None or index.stat().st_size != _HEADER + count * 12:
+        raise UserError(f"{index} is cut or damaged, or of another format than mmap: {_AGAIN}.")
+    if count == 0:
+        raise UserError(f"{index} has no sentence: prepare it again from a text that has one (fairseq-preprocess).")
+    sizes = np.fromfile(index, np.int32, count, offset=_HEADER).astype(np.int64)
+    starts = np.fromfile(index, np.int64, count, offset=_HEADER + count * 4)
+    width = np.dtype(kind).itemsize
+    ends = np.cumsum(sizes) * width
+    if (sizes < 0).any() or not np.array_equal(starts, ends - sizes * width):
+        raise UserError(f"{index} is damaged: {_AGAIN}.")
+    if not data.is_file() or data.stat().st_size != ends[-1]:
+        raise UserError(f"{data} is not as long as {index.name} says: {_AGAIN}.")
+    _check_ids(data, kind, len(dictionary))
+    return count, int(sizes.sum())
+
+
+def _check_ids(data: Path, kind: type, symbols: int) -> None:
+    if not data.stat().st_size:
+        return
+    ids = np.memmap(data, kind, "r")
+    for start in range(0, len(ids), _AT_ONCE):
+        part = ids[start : start + _AT_ONCE]
+        if part.min() < 0 or part.max() >= symbols:
+            wrong = int(part.max() if part.max() >= symbols else part.min())
+            raise UserError(
+                f"{data} has a token of number {wrong:,}, and its dictionary has {symbols:,} symbols: it is damaged, "
+                f"or the dictionary is another one's. P{_AGAIN[1:]}."
+            )

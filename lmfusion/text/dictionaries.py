@@ -1,0 +1,34 @@
+"""Dictionaries in files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from fairseq.data import Dictionary
+
+from lmfusion.errors import UserError
+
+
+def read_dictionary(path: str | Path) -> Dictionary:
+    """Read a ``dict.txt`` of fairseq.
+
+    Raises:
+        UserError: if there is no such file, or it is none.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UserError(f"{path} does not exist: give the dict.txt that the model was trained with.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read as a dictionary ({error}).") from error
+    dictionary = Dictionary()
+    try:
+        dictionary.add_from_file(io.StringIO(text))
+    except (ValueError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(
+            f"{path} is no dictionary of fairseq, a symbol and its count on every line ({reason})."
+        ) from error
+    return dictionary

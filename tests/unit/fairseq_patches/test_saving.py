@@ -1,0 +1,135 @@
+"""Checkpoints are written whole or not at all: a full disk, a lost connection, a failure in the middle."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+
+from lmfusion.checkpoint.atomic_files import CannotWriteError, replacing
+from lmfusion.errors import UserError
+from lmfusion.fairseq_patches import early_stop, saving
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """No file can grow beyond this many bytes: a full disk as the operating system has it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def state(updates: int, numbers: int = 50_000) -> dict[str, Any]:
+    """What fairseq's trainer saves, as far as saving is concerned."""
+    history = [{"num_updates": updates}]
+    model = {"weight": torch.full((numbers,), float(updates))}
+    return {"model": model, "optimizer_history": history, "extra_state": {}}
+
+
+def save(updates: int, path: Path) -> None:
+    checkpoint_utils.torch_persistent_save(state(updates), str(path))
+
+
+def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+    with replacing(path) as stream:
+        stream.write(b"after")
+        stream.flush()
+        assert path.read_bytes() == b"before"
+    assert path.read_bytes() == b"after"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_block_that_fails_leaves_the_file_as_it_was(tmp_path: Path, error: type[BaseException]) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+    def fail() -> None:
+        with replacing(path) as stream:
+            stream.write(b"after")
+            raise error
+
+    with pytest.raises(error):
+        fail()
+    assert path.read_bytes() == b"before"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_full_disk_stops_training_with_one_line_and_spares_what_there_is(tmp_path: Path) -> None:
+    last = tmp_path / "checkpoint_last.pt"
+    save(3, last)
+    whole = last.read_bytes()
+    with largest_file(100_000), pytest.raises(UserError) as caught:
+        save(4, last)
+    assert str(caught.value).startswith(f"{last} could not be written (File too large): make room")
+    assert last.read_bytes() == whole
+    assert os.listdir(tmp_path) == ["checkpoint_last.pt"]
+
+
+def test_full_disk_that_shows_when_the_file_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fsync(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(UserError, match=r"\(No space left on device\): make room"):
+        save(4, tmp_path / "checkpoint_last.pt")
+    assert os.listdir(tmp_path) == []
+
+
+def test_copies_are_whole_or_not_there(tmp_path: Path) -> None:
+    """fairseq copies each checkpoint onto checkpoint_best.pt and checkpoint_last.pt."""
+    first, last = tmp_path / "checkpoint_1_4.pt", tmp_path / "checkpoint_last.pt"
+    save(3, last)
+    save(4, first)
+    whole = last.read_bytes()
+    with largest_file(100_000), pytest.raises(UserError, match=r"last\.pt could not be written"):
+        checkpoint_utils.PathManager.copy(str(first), str(last), overwrite=True)
+    assert last.read_bytes() == whole
+    assert checkpoint_utils.PathManager.copy(str(first), str(last), overwrite=True)
+    assert last.read_bytes() == first.read_bytes() != whole
+    assert sorted(os.listdir(tmp_path)) == [first.name, last.name]
+
+
+def test_a_folder_that_is_gone_is_named(tmp_path: Path) -> None:
+    named = pytest.raises(CannotWriteError, match=r"no/x could not be written \(No such file or directory\): check")
+    with named, replacing(tmp_path / "no" / "x"):
+        pass
+
+
+def test_configuration_of_models_without_a_dataclass_is_a_namespace(tmp_path: Path) -> None:
+    saving.save({**state(1), "cfg": {"model": Namespace(arch="transformer")}}, tmp_path / "checkpoint_last.pt")
+    assert (tmp_path / "checkpoint_last.pt").exists()
+
+
+def test_the_counts_of_patience_are_kept_and_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def should_stop_early() -> None:
+        """fairseq_cli.train's, which keeps its counts as attributes."""
+
+    module = ModuleType("fairseq_cli.train")
+    module.should_stop_early = should_stop_early  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "fairseq_cli.train", module)
+    saving.save(state(1), tmp_path / "first.pt")
+    should_stop_early.best, should_stop_early.num_runs = 6.5, 1  # type: ignore[attr-defined]
+    saving.save(state(2), tmp_path / "second.pt")
+    kept = [torch.load(tmp_path / name, weights_only=True)["extra_state"] for name in ("first.pt", "second.pt")]
+    assert kept == [{}, {early_stop.KEY: {"best": 6.5, "num_runs": 1}}]
+    del should_stop_early.best, should_stop_early.num_runs  # type: ignore[attr-defined]
+    early_stop.restore(kept[0].get(early_stop.KEY))
+    assert not hasattr(should_stop_early, "best")
+    early_stop.restore(kept[1].get(early_stop.KEY))
+    assert (should_stop_early.best, should_stop_early.num_runs) == (6.5, 1)  # type: ignore[attr-defined]

@@ -1,0 +1,183 @@
+"""A small file that asks for much memory, or has values of other types than their fields, is refused before use."""
+
+from __future__ import annotations
+
+import resource
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.models import build_model
+
+from lmfusion import cli
+from lmfusion.checkpoint.budget import SPARE, building_from
+from lmfusion.checkpoint.config_types import check_types
+from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.errors import UserError
+from lmfusion.lm.loading import load_lm
+
+HUGE = 10_000_000
+HERE = Path("some.pt")
+
+
+@pytest.fixture
+def lm_path(make_cloze: Any, save_lm: Any) -> Path:
+    """A cloze LM's checkpoint."""
+    path: Path = save_lm(make_cloze())
+    return path
+
+
+def change(path: Path, **values: Any) -> None:
+    state = torch.load(path, weights_only=True)
+    state["cfg"]["model"].update(values)
+    torch.save(state, path)
+
+
+def peak() -> int:
+    """Bytes of memory that this process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("size", [HUGE, 90_000, 20_000])
+@pytest.mark.parametrize("name", ["decoder_embed_dim", "decoder_ffn_embed_dim"])
+def test_a_width_that_the_weights_do_not_have(lm_path: Path, name: str, size: int) -> None:
+    """Also one below the numbers there are: a square of it would not fit either."""
+    change(lm_path, **{name: size})
+    before = peak()
+    with pytest.raises(UserError, match=r"lm\.pt"):
+        load_lm(lm_path)
+    assert peak() - before < SPARE
+
+
+def build(dictionary: Any, width: int) -> Any:
+    """fairseq's transformer of one layer."""
+    values = {f"{part}_{name}": width for part in ("encoder", "decoder") for name in ("embed_dim", "ffn_embed_dim")}
+    values |= {f"{part}_{name}": 1 for part in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    return build_model(Namespace(_name="transformer", arch="transformer", **values), task)
+
+
+def test_memory_of_fairseqs_own_model_is_bounded_before_it_is_taken(dictionary: Any, tmp_path: Path) -> None:
+    path = tmp_path / "model.pt"
+    path.write_bytes(bytes(1_000_000))
+    before = peak()
+    with pytest.raises(UserError, match=r"model\.pt: .* asks for .* more than 2\.2 GB"), building_from([path]):
+        build(dictionary, 100_000)
+    assert peak() - before < SPARE
+
+
+def test_within_the_bound_a_model_is_the_same_bit_for_bit(dictionary: Any, tmp_path: Path) -> None:
+    (tmp_path / "model.pt").write_bytes(b"small")
+    models = []
+    for paths in ([], [tmp_path / "model.pt"]):
+        torch.manual_seed(5)
+        with building_from(paths):
+            models.append(build(dictionary, 16).state_dict())
+    torch.manual_seed(5)
+    models.append(build(dictionary, 16).state_dict())
+    for name, weight in models[2].items():
+        assert torch.equal(models[0][name], weight)
+        assert torch.equal(models[1][name], weight)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.arange(30_000.0)[:, None] * torch.arange(30_000.0)[None],
+        lambda: torch.ones(30_000).repeat(30_000, 1),
+        lambda: torch.zeros(30_000, 30_000),
+        lambda: torch.nn.Parameter(torch.Tensor(30_000, 30_000)),
+        lambda: [torch.randn(100_000_000) for _ in range(9)],
+        lambda: torch.ones(1).new_zeros(10**15),
+    ],
+    ids=["product", "repeat", "zeros", "parameter", "many", "new_zeros"],
+)
+def test_every_way_to_make_a_large_tensor_is_counted(make: Any, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="asks for"), building_from([tmp_path / "none.pt"]):
+        make()
+
+
+TENSORS = {
+    "repeated by a stride of 0": torch.zeros(1).expand(1_000_000, 1_000_000),
+    "overlapping rows": torch.zeros(2000).as_strided((1000, 1000), (1, 1)),
+    "without storage": torch.zeros(10, device="meta"),
+    "sparse": torch.zeros(3, 3).to_sparse(),
+}
+
+
+@pytest.mark.parametrize("tensor", TENSORS.values(), ids=TENSORS)
+@pytest.mark.parametrize("place", ["weight", "optimizer"])
+def test_tensors_larger_than_what_is_stored(
+    lm_path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], tensor: torch.Tensor, place: str
+) -> None:
+    state = torch.load(lm_path, weights_only=True)
+    (state["model"] if place == "weight" else state.setdefault("last_optimizer_state", {}))["big"] = tensor
+    torch.save(state, lm_path)
+    for read in (read_checkpoint, load_lm, checkpoint_utils.load_checkpoint_to_cpu):
+        with pytest.raises(UserError, match=r"lm\.pt.*[.]big"):
+            read(str(lm_path))
+    out = str(tmp_path / "out.pt")
+    for words in (["inspect"], ["average", str(lm_path), "--out", out], ["export", "--half", "--out", out]):
+        assert cli.main([words[0], str(lm_path), *words[1:]]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "lm.pt" in error
+    assert not Path(out).exists()
+
+
+WHOLE = {
+    "transformer": {"encoder_layers": 6, "dropout": 0, "adaptive_softmax_cutoff": "50,100", "no_scale_embedding": 0},
+    "src_elmo_tiny": {"decoder_layers": 1, "src_fusion": "elmo", "adaptive_softmax_cutoff": [50], "src_lm": None},
+    "transformer_lm": {"tokens_per_sample": "${task.tokens_per_sample}", "decoder_embed_dim": "12", "dropout": 0.1},
+    "fconv": {"encoder_layers": "[(512, 3)] * 20", "dropout": 0.1, "share_input_output_embed": 1},
+    "lstm": {"encoder_layers": 1, "encoder_bidirectional": True},
+    "a model of somebody's own": {"encoder_layers": "x"},
+}
+WRONG = [
+    ("transformer", "adaptive_softmax_cutoff", "__import__('os').system('true') or [50]"),
+    ("transformer", "encoder_layers", "print(1)"),
+    ("transformer", "encoder_layers", [1]),
+    ("transformer", "encoder_layers", float("nan")),
+    ("transformer", "dropout", {"a": 1}),
+    ("src_elmo_tiny", "src_fusion", ["elmo"]),
+    ("src_elmo_tiny", "encoder_learned_pos", "exit()"),
+    ("src_elmo_tiny", "src_lm_config", {"lm": {}}),
+    ("transformer_lm", "decoder_layers", "${oc.env:HOME}"),
+    ("fconv", "encoder_embed_dim", "exit()"),
+    ("fconv", "dropout", torch.zeros(1)),
+    ("lstm", "encoder_hidden_size", []),
+]
+
+
+def as_stored(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """A checkpoint in every form in which fairseq writes the configuration."""
+    return [{"cfg": {"model": values}}, {"cfg": {"model": Namespace(**values)}}, {"args": Namespace(**values)}]
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_values_of_their_fields_types_are_taken(name: str) -> None:
+    for state in as_stored({"_name": name, "arch": name, **WHOLE[name], "unknown": object}):
+        check_types(HERE, state)
+
+
+@pytest.mark.parametrize(("name", "field", "value"), WRONG, ids=str)
+def test_a_value_of_another_type_is_refused_by_name(name: str, field: str, value: Any) -> None:
+    for state in as_stored({"_name": name, "arch": name, field: value}):
+        with pytest.raises(UserError, match=rf"some\.pt .*{field} of its configuration"):
+            check_types(HERE, state)
+
+
+def test_values_of_a_task_and_a_criterion_are_checked_too() -> None:
+    for section, name, field in (
+        ("task", "translation", "max_source_positions"),
+        ("task", "multilingual_translation", "max_source_positions"),
+        ("criterion", "label_smoothed_cross_entropy", "label_smoothing"),
+        ("generation", None, "beam"),
+    ):
+        check_types(HERE, {"cfg": {section: {"_name": name, field: 1}}})
+        with pytest.raises(UserError, match=field):
+            check_types(HERE, {"cfg": {section: {"_name": name, field: "exit()"}}})
