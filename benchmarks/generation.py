@@ -5,6 +5,7 @@
 fairseq's own beam search on made-up sources of 20 to 36 tokens; every hypothesis is as long as --length, for random
 weights know no end. --max-tokens is what the flag of fairseq-generate means: padded source tokens of a batch; 36 are
 one sentence. "LM again" rows run the target LM over the whole prefix at every token, as the paper's released code does.
+"fairseq transformer" is fairseq's own model of the baseline's shape.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from results import report
 from rows import BASELINE, ROWS, Row, check_names
 from steps import LONGEST, pairs, to_device
 from timing import alternate
-from training import ratio_table
+from training import FAIRSEQ, ratio_table
 from uncached import Uncached
 
 from lmfusion.fusion.config import NONE
@@ -62,7 +63,7 @@ class Generation:
 def chosen(args: argparse.Namespace) -> dict[str, tuple[Row, bool]]:
     """All rows, and those with a target LM without its cache: the row and whether it reads again, by name."""
     found = {}
-    for row in ROWS:
+    for row in (*ROWS, FAIRSEQ):
         if args.rows and row.name not in {BASELINE, *args.rows}:
             continue
         found[row.name] = (row, False)
@@ -96,7 +97,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--no-again", action="store_true", help='leave out the rows "LM again", which take long')
     memory.add_flags(parser)
     args = parse(parser, arguments)
-    check_names(parser, args.rows, [row.name for row in ROWS])
+    check_names(parser, args.rows, [row.name for row in (*ROWS, FAIRSEQ)])
     if args.peak_memory_of:
         row = chosen(args)[args.peak_memory_of]
         memory.print_own(lambda: Generation(*row, args.max_tokens[-1], args).run())

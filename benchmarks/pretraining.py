@@ -24,7 +24,7 @@ from steps import LONGEST, PAD, Training, sentences
 from timing import alternate, seconds
 from torch import nn
 
-from lmfusion.kernels.matrix_product import product
+from lmfusion.operations import product
 
 BATCHES, OURS, PLAIN, FAIRSEQ = 3, "lmfusion", "plain", "fairseq transformer_lm"
 CRITERION, OURS_CRITERION = "cross_entropy", "chunked_cross_entropy"

@@ -55,6 +55,7 @@ def machine(threads: int) -> dict[str, Any]:
         "cpu": _processor(),
         "cores": os.cpu_count(),
         "threads": threads,
+        "waiting": os.environ.get("OMP_WAIT_POLICY"),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from typing import Any, Callable
 
 from torch import Tensor
 
@@ -20,15 +20,14 @@ class Uncached:
     def __init__(self, model: TransformerLMFusion) -> None:
         self.active = True
         lm = model.decoder.embed_tokens.lm
-        read = lm.states
+        lm.states = self._forgetful(lm.states)
 
-        def states(
-            tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
-        ) -> LMStates:
+    def _forgetful(self, read: Callable[..., LMStates]) -> Callable[..., LMStates]:
+        def states(tokens: Tensor, incremental_state: IncrementalState | None = None, **wanted: Any) -> LMStates:
             if incremental_state is None or not self.active:
-                return read(tokens, incremental_state, want=want)
-            found = read(tokens, want=want)
+                return read(tokens, incremental_state, **wanted)
+            found = read(tokens, **wanted)
             top = None if found.top is None else found.top[:, -1:]
-            return LMStates([state[:, -1:] for state in found.layers], found.names, top)
+            return LMStates([layer[:, -1:] for layer in found.layers], found.names, top)
 
-        lm.states = states
+        return states

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from lmfusion.commands import average, bench, check_data, convert, export, inspect, report, score, user_dir
 from lmfusion.errors import LMFusionError, describe_os_error
+from lmfusion.runs.threads import let_waiting_threads_sleep
 
 COMMANDS = (user_dir, check_data, inspect, average, export, convert, score, report, bench)
 SUCCESS, USER_ERROR, INTERRUPTED = 0, 2, 130
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 gets a question mark, not a traceback
     args = build_parser().parse_args(arguments)
+    let_waiting_threads_sleep(os.environ)  # commands load torch from here on
     try:
         args.run(args)
         sys.stdout.flush()

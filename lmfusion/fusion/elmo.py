@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from lmfusion.errors import UserError
 from lmfusion.fusion.interface import Fusion, Side, register_fusion
 from lmfusion.fusion.scalar_mix import ScalarMix
-from lmfusion.kernels.dropout import dropout
 from lmfusion.lm.interface import LAYERS, IncrementalState, LMStates, PretrainedLM
+from lmfusion.operations import dropout
 from lmfusion.state_cache.plan import announce
 from lmfusion.state_cache.stored_states import StoredStates
 

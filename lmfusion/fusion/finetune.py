@@ -19,8 +19,8 @@ from lmfusion.fusion.learning_rates import (
     check_unused_parameters,
     set_learning_rate,
 )
-from lmfusion.kernels.dropout import dropout
 from lmfusion.lm.interface import TOP, IncrementalState, LMStates, PretrainedLM
+from lmfusion.operations import dropout
 
 
 def _flag(text: str) -> Any:

@@ -30,12 +30,10 @@ from lmfusion.fusion.config import SIDES, STACKS, FusionConfig, has_positions, i
 from lmfusion.fusion.interface import Fusion
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding, SourceReader
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding, TargetReader
-from lmfusion.kernels.dropout import use_fast_dropout
-from lmfusion.kernels.fairseq_attention import use_fast_attention
-from lmfusion.kernels.matrix_product import use_fast_products
 from lmfusion.lm.interface import Head
 from lmfusion.lm.precision import autocast_recomputations, training_autocast
 from lmfusion.lm.transformer.base import check_beam
+from lmfusion.operations import speed_up
 
 logger = logging.getLogger(__name__)
 
@@ -79,11 +77,7 @@ class TransformerLMFusion(TransformerModelBase):
             setattr(nested, name, getattr(cfg, name))
         model = super().build_model(nested, task)
         assert isinstance(model, TransformerLMFusion)
-        use_fast_dropout(model)
-        if not nested.quant_noise.scalar:  # quantizes layers by their type
-            use_fast_products(model)
-        if not nested.quant_noise.pq:
-            use_fast_attention(model)
+        speed_up(model, products=not nested.quant_noise.scalar, attention=not nested.quant_noise.pq)
         autocast_recomputations(model, nested.cpu_bf16)
         _truncate_to_model(task, model)
         model.needs_weights = described

@@ -14,40 +14,51 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from lmfusion import plain_operations
 from lmfusion.kernels.dropout import random_mask
 
 
 def is_faster(query: Tensor, dropout: float) -> bool:
-    """Whether :func:`attention` is to be preferred to PyTorch's."""
+    """Return whether :func:`masked_attention` is to be preferred to PyTorch's.
+
+    Args:
+        query: B x H x T x D.
+        dropout: probability of dropping an attention weight.
+    """
+    if torch.compiler.is_compiling():  # random numbers written into memory break the graph; PyTorch's do not
+        return False
     slow_backward = query.dtype == torch.bfloat16 and torch.is_grad_enabled()
     return query.device.type == "cpu" and (0.0 < dropout < 1.0 or slow_backward)
 
 
 def attention(
-    query: Tensor, key: Tensor, value: Tensor, hidden: Tensor, *, dropout: float = 0.0, scale: float | None = None
+    query: Tensor, key: Tensor, value: Tensor, visible: Tensor, *, dropout: float = 0.0, scale: float | None = None
 ) -> Tensor:
-    """``dropout(softmax(scale * Q Kᵀ)) V``.
+    """Return ``dropout(softmax(scale * Q Kᵀ)) V`` over the keys that a query sees, by what is faster.
 
     Args:
         query: B x H x T x D.
         key, value: B x H x S x D.
-        hidden: bool, of any shape that expands to B x H x T x S: keys that a query must not see; it has to see one.
+        visible: bool, of any shape that expands to B x H x T x S: keys that a query sees; it has to see one.
         dropout: probability of dropping an attention weight, below 1.
         scale: 1/sqrt(D) if None.
 
     Returns:
         B x H x T x D.
     """
-    mask = torch.zeros(hidden.shape, dtype=query.dtype).masked_fill_(hidden, float("-inf"))
+    if not is_faster(query, dropout):
+        return plain_operations.attention(query, key, value, visible, dropout=dropout, scale=scale)
+    mask = torch.zeros(visible.shape, dtype=query.dtype).masked_fill_(~visible, float("-inf"))
     return masked_attention(query, key, value, mask, dropout=dropout, scale=scale)
 
 
 def masked_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor, *, dropout: float = 0.0, scale: float | None = None
 ) -> Tensor:
-    """``dropout(softmax(scale * Q Kᵀ + mask)) V``, arguments as of :func:`attention`.
+    """Return ``dropout(softmax(scale * Q Kᵀ + mask)) V``, B x H x T x D, by the two products alone.
 
     Args:
+        query, key, value, dropout, scale: as of :func:`attention`.
         mask: in the type of the query, of any shape that expands to B x H x T x S.
     """
     scale = query.size(-1) ** -0.5 if scale is None else scale
@@ -55,14 +66,17 @@ def masked_attention(
     return result
 
 
-def causal_attention(query: Tensor, key: Tensor, value: Tensor, *, dropout: float) -> Tensor:
-    """Position i attends to positions <= i; all three B x H x T x D."""
+def causal_attention(query: Tensor, key: Tensor, value: Tensor, *, dropout: float = 0.0) -> Tensor:
+    """Return :func:`attention` where position i sees positions <= i; all three, and the result, B x H x T x D."""
+    if not is_faster(query, dropout):
+        return plain_operations.causal_attention(query, key, value, dropout=dropout)
     time = query.size(2)
-    return attention(query, key, value, torch.ones(time, time, dtype=torch.bool).triu_(1), dropout=dropout)
+    mask = torch.full((time, time), float("-inf"), dtype=query.dtype).triu_(1)
+    return masked_attention(query, key, value, mask, dropout=dropout)
 
 
 class _Attention(torch.autograd.Function):
-    """Heads are rows of the batch inside: N x T x D with N = B * H."""
+    """Attend with heads as rows of the batch: N x T x D with N = B * H."""
 
     @staticmethod
     def forward(
@@ -100,5 +114,5 @@ class _Attention(torch.autograd.Function):
 
 
 def _rows(tensor: Tensor) -> Tensor:
-    """B x H x T x D -> BH x T x D, contiguous: products of batches copy anything else."""
+    """Lay out B x H x T x D as BH x T x D, contiguous: products of batches copy anything else."""
     return tensor.contiguous().flatten(0, 1)

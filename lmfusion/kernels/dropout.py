@@ -30,14 +30,19 @@ def dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
     """
     if not training or probability == 0.0:
         return x
-    if x.device.type != "cpu" or not 0.0 < probability < 1.0:
+    if not _is_faster(x, probability):
         return F.dropout(x, probability)
     dropped: Tensor = _Dropout.apply(x, probability)
     return dropped
 
 
+def _is_faster(x: Tensor, probability: float) -> bool:
+    """Return whether our mask is to be preferred to PyTorch's; a graph that is being compiled keeps PyTorch's whole."""
+    return not torch.compiler.is_compiling() and x.device.type == "cpu" and 0.0 < probability < 1.0
+
+
 def random_mask(x: Tensor, probability: float) -> tuple[Tensor, float]:
-    """What :func:`dropout` multiplies by on a CPU: ones and zeros in shape and type of ``x``, and a scale."""
+    """Draw what :func:`dropout` multiplies by on a CPU: ones and zeros in shape and type of ``x``, and a scale."""
     level = min(round(probability * _LEVELS), _LEVELS - 1)
     bits = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
     # 16 bits are uniform in -2^15 ... 2^15 - 1. A mask in the type of x multiplies faster than one of booleans.
@@ -47,7 +52,7 @@ def random_mask(x: Tensor, probability: float) -> tuple[Tensor, float]:
 
 
 class _Dropout(torch.autograd.Function):
-    """One mask for the pass forward and the pass backward."""
+    """Multiply by one mask in the pass forward and in the pass backward."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
@@ -62,17 +67,19 @@ class _Dropout(torch.autograd.Function):
 
 
 def relu_dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
-    """``dropout(relu(x))``, arguments as of :func:`dropout`; of the shape of ``x``.
+    """Return ``dropout(relu(x))``, arguments as of :func:`dropout`; of the shape of ``x``.
 
     On a CPU only the result is kept for the pass backward: where it is above zero, the element was too and was kept.
     """
-    if training and x.device.type == "cpu" and 0.0 < probability < 1.0:
+    if training and _is_faster(x, probability):
         result: Tensor = _ReluDropout.apply(x, probability)
         return result
     return dropout(F.relu(x), probability, training)
 
 
 class _ReluDropout(torch.autograd.Function):
+    """Multiply what is above zero by a mask, and tell from the result alone where it was."""
+
     @staticmethod
     def forward(ctx: Any, x: Tensor, probability: float) -> Tensor:
         keep, ctx.scale = random_mask(x, probability)
@@ -90,12 +97,12 @@ class FastDropout(FairseqDropout):
     """fairseq's module, dropping by :func:`dropout`."""
 
     def forward(self, x: Tensor, inplace: bool = False) -> Tensor:
-        """Of the shape of ``x``; ``inplace`` is only leave to overwrite it."""
+        """Drop elements of ``x``, of any shape; ``inplace`` is only leave to overwrite it."""
         return dropout(x, self.p, self.training or self.apply_during_inference)
 
 
 def use_fast_dropout(model: nn.Module) -> None:
-    """Let every dropout of a fairseq model be a :class:`FastDropout`; names of parameters stay as they are."""
+    """Replace every dropout of a fairseq model by a :class:`FastDropout`; names of parameters stay as they are."""
     for module in list(model.modules()):
         for name, child in module.named_children():
             if type(child) is FairseqDropout:

@@ -18,7 +18,7 @@ from lmfusion.kernels import attention as cpu_attention
 
 
 class FastAttention(MultiheadAttention):
-    """fairseq's module; training steps on a CPU that ask for no attention weights go their own way."""
+    """fairseq's module, computing training steps on a CPU that ask for no attention weights in its own way."""
 
     def forward(
         self,
@@ -33,9 +33,10 @@ class FastAttention(MultiheadAttention):
         before_softmax: bool = False,
         need_head_weights: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """As fairseq's: T x B x C, and the attention weights where they are asked for."""
-        is_plain = incremental_state is None and not (need_weights or need_head_weights or before_softmax)
-        if key is None or value is None or not is_plain or not self._trains_on_cpu(query):
+        """Attend as fairseq does: T x B x C, and the attention weights where they are asked for."""
+        is_step = self.training and incremental_state is None
+        is_plain = is_step and not (need_weights or need_head_weights or before_softmax)
+        if not is_plain or key is None or value is None or not self._is_usual(query):
             more = (incremental_state, need_weights, static_kv, attn_mask, before_softmax, need_head_weights)
             result: tuple[Tensor, Tensor | None] = super().forward(query, key, value, key_padding_mask, *more)
             return result
@@ -48,17 +49,16 @@ class FastAttention(MultiheadAttention):
             attended = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=dropout)
         return self.out_proj(attended.permute(2, 0, 1, 3).flatten(2)), None  # B x H x T x D -> T x B x C
 
-    def _trains_on_cpu(self, query: Tensor) -> bool:
-        is_usual = self.bias_k is None and not self.add_zero_attn and not self.use_xformers
-        return self.training and query.device.type == "cpu" and is_usual
+    def _is_usual(self, query: Tensor) -> bool:
+        return query.device.type == "cpu" and self.bias_k is None and not (self.add_zero_attn or self.use_xformers)
 
     def _heads(self, x: Tensor) -> Tensor:
-        """T x B x C -> B x H x T x D."""
+        """Split T x B x C into heads: B x H x T x D."""
         return x.unflatten(2, (self.num_heads, -1)).permute(1, 2, 0, 3)
 
 
 def use_fast_attention(model: nn.Module) -> None:
-    """Let every attention of a fairseq model be a :class:`FastAttention`, which has the same parameters.
+    """Make every attention of a fairseq model a :class:`FastAttention`, which has the same parameters.
 
     Not for models trained with quantization noise on their projections (``--quant-noise-pq``): fairseq's attention
     passes some of them by, which changes what they add.
@@ -69,7 +69,7 @@ def use_fast_attention(model: nn.Module) -> None:
 
 
 def _mask(query: Tensor, key: Tensor, attn_mask: Tensor | None, padding: Tensor | None) -> Tensor:
-    """What is added to the products of queries and keys: expands to B x 1 x T x S, in their type.
+    """Make what is added to the products of queries and keys: expands to B x 1 x T x S, in their type.
 
     Padding gets the least number, not minus infinity: its weight is 0 all the same, and a query that sees nothing else
     (in left-padded targets, the padding's own) has a result, which nobody reads, instead of NaN.

@@ -26,6 +26,7 @@ from lmfusion.runs import checkpoints, model_facts
 from lmfusion.runs.live_line import LiveLine, clock
 from lmfusion.runs.log_tail import last_words
 from lmfusion.runs.run_folder import RunFolder
+from lmfusion.runs.threads import let_waiting_threads_sleep
 from lmfusion.runs.watchers import GenerationWatcher, TrainingWatcher, Watcher
 
 HEARTBEAT = 10.0
@@ -187,6 +188,7 @@ def main() -> int:
     else:
         watcher = GenerationWatcher(args.label, args.sentences)
     end_with_parent()
+    let_waiting_threads_sleep(os.environ)  # handed on to the command, and recorded in run.json
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return run_step(RunFolder(args.run), args, watcher, LiveLine(sys.stdout))

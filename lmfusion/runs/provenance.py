@@ -15,8 +15,8 @@ from lmfusion.errors import UserError
 PACKAGES = ("lmfusion", "torch", "ve-fairseq", "fairseq", "numpy", "sacrebleu", "sacremoses", "sentencepiece")
 DATA_SUFFIXES = (".bin", ".idx", ".txt")
 ENVIRONMENT = (
-    *("OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "PYTHONHASHSEED"),
-    *("NVIDIA_TF32_OVERRIDE", "WORLD_SIZE", "SLURM_NTASKS", "SLURM_NNODES"),
+    *("OMP_NUM_THREADS", "OMP_WAIT_POLICY", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG"),
+    *("PYTHONHASHSEED", "NVIDIA_TF32_OVERRIDE", "WORLD_SIZE", "SLURM_NTASKS", "SLURM_NNODES"),
 )
 """Variables that change how a command computes, or in how many processes; none that says on which machine."""
 _PROCESSES = ("--nproc_per_node", "--nproc-per-node", "--nnodes", "--distributed-world-size")

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from lmfusion.kernels.matrix_product import add_product, product
+from lmfusion.operations import add_product, product
 
 CHUNK_BYTES = 24 * 2**20
 """Of the logits of one chunk, in float32. Blocks of 32 MiB glibc would take from the system anew every time."""

@@ -12,8 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # From the ground up. A module belongs to the longest prefix that fits and may import from its own line and below.
 LAYERS = [
-    ["lmfusion.errors"],
+    ["lmfusion.errors", "lmfusion.plain_operations"],
     ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
+    ["lmfusion.operations"],
     ["lmfusion.lm.freezing", "lmfusion.lm.precision", "lmfusion.lm.vocabulary"],
     ["lmfusion.lm.interface"],
     ["lmfusion.lm.old_checkpoints", "lmfusion.lm.transformer"],
@@ -45,7 +46,7 @@ ONLY = {
         f"lmfusion.fusion.{name}": [
             *("lmfusion.errors", "lmfusion.lm.interface", "lmfusion.fusion.interface"),
             *("lmfusion.fusion.scalar_mix", "lmfusion.fusion.elmo", "lmfusion.fusion.learning_rates"),
-            *("lmfusion.kernels", "lmfusion.state_cache"),
+            *("lmfusion.operations", "lmfusion.state_cache"),
         ]
         for name in INTEGRATIONS
     },
@@ -182,6 +183,17 @@ def test_data_preparation_meets_the_package_only_through_files() -> None:
     for path in files:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         assert not [name for name in imports(tree, set()) if is_in(name, "lmfusion")], path
+
+
+def test_one_module_alone_imports_the_kernels() -> None:
+    sources = modules(ROOT)
+    importers = {
+        name
+        for name, tree in sources.items()
+        for imported in imports(tree, set(sources))
+        if is_in(imported, "lmfusion.kernels") and not is_in(name, "lmfusion.kernels")
+    }
+    assert importers == {"lmfusion.operations"}
 
 
 def test_checkpoints_are_read_in_one_place() -> None:

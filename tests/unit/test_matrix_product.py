@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,16 +11,33 @@ import torch.nn.functional as F
 from torch import nn
 
 from lmfusion.kernels import matrix_product
-from lmfusion.kernels.matrix_product import Linear, add_product, linear, onednn_is_faster, product, use_fast_products
+from lmfusion.kernels.matrix_product import (
+    MIN_ROWS,
+    Linear,
+    add_product,
+    linear,
+    onednn_is_faster,
+    product,
+    units_are_wide,
+    use_fast_products,
+)
 
 SHAPES = [(2, 1, 1), (2, 256, 100), (40, 7, 33), (1517, 256, 100)]
+INTEL, ZEN_4, ZEN_5 = (False, False), (True, False), (True, True)
+"""Whether oneDNN is faster, and for gradients of weights too."""
 
 
-@pytest.fixture(params=[True, False], ids=["by oneDNN", "by PyTorch's choice"])
-def chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Both kinds of processors on any."""
-    monkeypatch.setattr(matrix_product, "onednn_is_faster", lambda: request.param)
-    return bool(request.param)
+def set_processor(monkeypatch: pytest.MonkeyPatch, faster: bool, wide: bool) -> None:
+    """This kind of processor on any."""
+    monkeypatch.setattr(matrix_product, "onednn_is_faster", lambda: faster)
+    monkeypatch.setattr(matrix_product, "units_are_wide", lambda: wide)
+
+
+@pytest.fixture(params=[ZEN_5, ZEN_4, INTEL], ids=["Zen 5", "Zen 4", "others"])
+def chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All kinds of processors on any, and no product too small."""
+    set_processor(monkeypatch, *request.param)
+    monkeypatch.setattr(matrix_product, "MIN_ROWS", 1)
 
 
 def close(found: torch.Tensor, exact: torch.Tensor, terms: int) -> bool:
@@ -28,7 +46,7 @@ def close(found: torch.Tensor, exact: torch.Tensor, terms: int) -> bool:
 
 
 @pytest.mark.parametrize(("rows", "inner", "columns"), SHAPES)
-def test_products_are_those_in_float64(chosen: bool, rows: int, inner: int, columns: int) -> None:
+def test_products_are_those_in_float64(chosen: None, rows: int, inner: int, columns: int) -> None:
     torch.manual_seed(1)
     left, right, total = torch.randn(rows, inner), torch.randn(inner, columns), torch.randn(rows, columns)
     exact = left.double() @ right.double()
@@ -43,7 +61,7 @@ def test_products_are_those_in_float64(chosen: bool, rows: int, inner: int, colu
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize(("rows", "inner", "columns"), SHAPES)
 def test_a_linear_layer_and_its_gradients_are_those_in_float64(
-    chosen: bool, rows: int, inner: int, columns: int, has_bias: bool
+    chosen: None, rows: int, inner: int, columns: int, has_bias: bool
 ) -> None:
     torch.manual_seed(1)
     layer = Linear(inner, columns, bias=has_bias)
@@ -61,8 +79,8 @@ def test_a_linear_layer_and_its_gradients_are_those_in_float64(
         assert close(tensor.grad, other.grad, max(rows, columns))
 
 
-@pytest.mark.parametrize("rows", [1, 5, 40])
-def test_without_gradients_it_is_the_same_to_the_last_digit(chosen: bool, rows: int) -> None:
+@pytest.mark.parametrize("rows", [2, 5, 40, 200])
+def test_without_gradients_it_is_the_same_to_the_last_digit(chosen: None, rows: int) -> None:
     layer, x = Linear(256, 100), torch.randn(rows, 3, 256)
     given = layer(x)
     assert given.requires_grad
@@ -71,13 +89,13 @@ def test_without_gradients_it_is_the_same_to_the_last_digit(chosen: bool, rows: 
             assert torch.equal(layer(x), given)
 
 
-def test_a_compiled_layer_is_one_graph_of_pytorchs_own(chosen: bool) -> None:
+def test_a_compiled_layer_is_one_graph_of_pytorchs_own(chosen: None) -> None:
     layer, x = Linear(8, 6), torch.randn(4, 8)
     compiled = torch.compile(layer, backend="eager", fullgraph=True)
     assert torch.allclose(compiled(x), layer(x), atol=1e-6)
 
 
-def test_the_result_may_be_changed_in_place(chosen: bool) -> None:
+def test_the_result_may_be_changed_in_place(chosen: None) -> None:
     layer, x = Linear(8, 6), torch.randn(4, 8, 8)
     result = layer(x)
     result *= 3.0  # as fairseq scales queries
@@ -89,7 +107,7 @@ def test_the_result_may_be_changed_in_place(chosen: bool) -> None:
 
 
 @pytest.mark.parametrize("frozen", ["x", "weight", "bias"])
-def test_what_is_frozen_gets_no_gradient(chosen: bool, frozen: str) -> None:
+def test_what_is_frozen_gets_no_gradient(chosen: None, frozen: str) -> None:
     tensors = {"x": torch.randn(40, 8), "weight": torch.randn(6, 8), "bias": torch.randn(6)}
     for name, tensor in tensors.items():
         tensor.requires_grad_(name != frozen)
@@ -104,11 +122,11 @@ def refuses_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise AssertionError("oneDNN was used")
 
-    monkeypatch.setattr(matrix_product, "onednn_is_faster", lambda: True)
+    set_processor(monkeypatch, *ZEN_5)
     monkeypatch.setattr(matrix_product, "_onednn", refuse)
 
 
-@pytest.mark.parametrize(("dtype", "rows"), [(torch.float32, 0), (torch.float64, 40), (torch.bfloat16, 40)], ids=str)
+@pytest.mark.parametrize(("dtype", "rows"), [(torch.float32, 0), (torch.float64, 400), (torch.bfloat16, 400)], ids=str)
 def test_other_types_and_empty_tensors_are_pytorchs(refuses_onednn: None, dtype: torch.dtype, rows: int) -> None:
     x, weight, bias = (torch.randn(size, dtype=dtype) for size in ((rows, 8), (6, 8), (6,)))
     assert torch.equal(linear(x, weight, bias), F.linear(x, weight, bias))
@@ -116,17 +134,46 @@ def test_other_types_and_empty_tensors_are_pytorchs(refuses_onednn: None, dtype:
 
 
 def test_autocast_still_takes_products_in_its_type(refuses_onednn: None) -> None:
-    layer, x = Linear(8, 6), torch.randn(40, 8)
+    layer, x = Linear(8, 6), torch.randn(400, 8)
     with torch.autocast("cpu", torch.bfloat16):
         assert layer(x).dtype == torch.bfloat16
 
 
-def test_it_is_used_where_the_processor_is_right(refuses_onednn: None) -> None:
-    with pytest.raises(AssertionError, match="oneDNN was used"):
-        linear(torch.randn(4, 8, 8), torch.randn(6, 8))
+@pytest.mark.parametrize("grad", [True, False], ids=["trained", "frozen"])
+def test_it_is_used_for_so_many_rows_and_not_for_fewer(refuses_onednn: None, grad: bool) -> None:
+    weight = torch.randn(6, 8, requires_grad=True)
+    few, many = torch.randn(3, MIN_ROWS // 3, 8), torch.randn(2, MIN_ROWS // 2, 8)
+    with torch.set_grad_enabled(grad):
+        assert torch.equal(linear(few, weight), F.linear(few, weight))
+        with pytest.raises(AssertionError, match="oneDNN was used"):
+            linear(many, weight)
 
 
-def test_every_linear_layer_of_a_model_is_replaced_and_keeps_its_parameters(chosen: bool) -> None:
+@pytest.mark.parametrize("shape", [(1, 5 * MIN_ROWS, 8), (5 * MIN_ROWS, 1, 8)], ids=["fairseq's", "ours"])
+def test_a_step_of_decoding_is_pytorchs_however_many_hypotheses_there_are(
+    refuses_onednn: None, shape: tuple[int, int, int]
+) -> None:
+    x, weight = torch.randn(shape), torch.randn(6, 8, requires_grad=True)
+    with torch.no_grad():
+        assert torch.equal(linear(x, weight), F.linear(x, weight))
+
+
+@pytest.mark.parametrize(("wide", "expected"), [(True, 3), (False, 2)])
+def test_gradients_of_weights_take_it_where_units_are_wide(
+    monkeypatch: pytest.MonkeyPatch, wide: bool, expected: int
+) -> None:
+    made: list[Any] = []
+    original = matrix_product._onednn
+    set_processor(monkeypatch, True, wide)
+    monkeypatch.setattr(matrix_product, "_onednn", lambda *given: made.append(given) or original(*given))
+    x, weight = torch.randn(400, 8, requires_grad=True), torch.randn(6, 8, requires_grad=True)
+    linear(x, weight).backward(torch.randn(400, 6))
+    assert len(made) == expected
+    add_product(torch.zeros(6, 8), torch.randn(400, 6).t(), x.detach())
+    assert len(made) == expected + int(wide)
+
+
+def test_every_linear_layer_of_a_model_is_replaced_and_keeps_its_parameters(chosen: None) -> None:
     shared = nn.Linear(4, 4)
     special = nn.modules.linear.NonDynamicallyQuantizableLinear(4, 4)
     model = nn.Sequential(shared, nn.ModuleList([shared, nn.Linear(4, 2, bias=False)]), special)
@@ -141,19 +188,37 @@ def test_every_linear_layer_of_a_model_is_replaced_and_keeps_its_parameters(chos
 
 
 @pytest.mark.parametrize(
-    ("name", "avx512", "mkl", "expected"),
+    ("name", "extensions", "missing", "expected"),
     [
-        ("AMD EPYC 9654", True, True, True),
-        ("AMD EPYC 7763", False, True, False),
-        ("Intel(R) Xeon(R) Platinum 8481C", True, True, False),
-        ("AMD EPYC 9654", True, False, False),
+        ("AMD EPYC 9755", {"avx512_f", "avx_vnni", "avx512_vp2intersect"}, "", ZEN_5),
+        ("AMD EPYC", {"avx512_f", "avx_vnni"}, "", ZEN_5),  # a virtual machine may hide some of it
+        ("AMD EPYC 9654", {"avx512_f"}, "", ZEN_4),
+        ("AMD EPYC 7763", set(), "", INTEL),
+        ("Intel(R) Xeon(R) Platinum 8481C", {"avx512_f", "avx_vnni"}, "", (False, True)),
+        ("AMD EPYC 9654", {"avx512_f"}, "MKL", INTEL),
+        ("AMD EPYC 9654", {"avx512_f"}, "operator", INTEL),
     ],
 )
 def test_which_processors_are_right(
-    monkeypatch: pytest.MonkeyPatch, name: str, avx512: bool, mkl: bool, expected: bool
+    monkeypatch: pytest.MonkeyPatch, name: str, extensions: set[str], missing: str, expected: tuple[bool, bool]
 ) -> None:
-    facts = {"cpu_name": name, "avx512_f": avx512}
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: facts, raising=False)
-    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: mkl)
+    facts = {"cpu_name": name, **dict.fromkeys(extensions, True)}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: facts)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: missing != "MKL")
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
-    assert onednn_is_faster.__wrapped__() is expected
+    if missing == "operator":  # PyTorch without its private operator
+        monkeypatch.setattr(torch.ops, "mkldnn", SimpleNamespace())
+    assert (onednn_is_faster.__wrapped__(), units_are_wide.__wrapped__()) == expected
+
+
+def test_the_choice_is_said_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"cpu_name": "AMD EPYC", "avx512_f": True})
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    onednn_is_faster.cache_clear()
+    try:
+        with caplog.at_level("INFO", logger="lmfusion.kernels.matrix_product"):
+            for _ in range(3):
+                linear(torch.randn(400, 8), torch.randn(6, 8))
+        assert [record.message.count("oneDNN") for record in caplog.records] == [1]
+    finally:
+        onednn_is_faster.cache_clear()

@@ -1,8 +1,7 @@
 """The one causal self-attention every tower uses.
 
-Attention goes through :func:`torch.nn.functional.scaled_dot_product_attention`, so that attention
-weights are never materialized and fused kernels apply; where a CPU has no good one, through
-:mod:`lmfusion.kernels.attention`. Rows are left-aligned (see
+Attention goes through :mod:`lmfusion.operations` and :func:`torch.nn.functional.scaled_dot_product_attention`, so that
+fused kernels apply where there are good ones. Rows are left-aligned (see
 :mod:`lmfusion.lm.transformer.layout`): a causal mask is all that is needed, padding needs none.
 """
 
@@ -13,11 +12,10 @@ import torch.nn.functional as F
 from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from torch import Tensor, nn
 
-from lmfusion.kernels import attention as cpu_attention
-from lmfusion.kernels.matrix_product import Linear
 from lmfusion.lm.interface import IncrementalState
 from lmfusion.lm.transformer.kv_cache import KeyValueCache
 from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.operations import Linear, causal_attention
 
 NO_BIAS_KV, LEARNED_BIAS_KV, ZERO_BIAS_KV = "none", "learned", "zero"
 
@@ -104,15 +102,13 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
     def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         new, total = query.size(2), key.size(2)
         dropout = self.dropout if self.training else 0.0
-        if new == total and cpu_attention.is_faster(query, dropout):
-            return cpu_attention.causal_attention(query, key, value, dropout=dropout)
+        if new == total:
+            return causal_attention(query, key, value, dropout=dropout)
         mask = None
-        if 1 < new < total:  # several new positions behind a cache: causal at the lower right
+        if new > 1:  # several new positions behind a cache: causal at the lower right
             mask = torch.ones(new, total, dtype=torch.bool, device=query.device)
             mask = mask.tril(total - new)
-        return F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=new == total
-        )
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
 
     def _front(self, qkv: Tensor) -> Tensor:
         """The extra pair as one more position: B x 1 x 3C (query, key, value)."""

@@ -8,11 +8,9 @@ from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
 from lmfusion.errors import UserError
-from lmfusion.kernels import attention as cpu_attention
-from lmfusion.kernels.dropout import dropout
-from lmfusion.kernels.matrix_product import Linear, linear
 from lmfusion.lm.transformer.layers import FeedForward
 from lmfusion.lm.transformer.layout import RowLayout, shift_left, shift_right
+from lmfusion.operations import Linear, attention, dropout, linear
 
 
 class AttentionJoin(nn.Module):
@@ -113,9 +111,7 @@ class AttentionJoin(nn.Module):
         """Unscaled attention: B x T x C and twice B x 2T x C -> B x H x T x D."""
         q, k, v = (self._split_heads(tensor) for tensor in (q, k, v))
         dropout = self.attention_dropout if self.training else 0.0
-        if cpu_attention.is_faster(q, dropout):
-            return cpu_attention.attention(q, k, v, ~visible, dropout=dropout, scale=1.0)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=visible, dropout_p=dropout, scale=1.0)
+        return attention(q, k, v, visible, dropout=dropout, scale=1.0)
 
     def _split_heads(self, x: Tensor) -> Tensor:
         """B x T x C -> B x H x T x D."""

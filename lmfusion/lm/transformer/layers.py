@@ -8,11 +8,10 @@ import torch
 from fairseq.modules import LayerNorm, SinusoidalPositionalEmbedding
 from torch import Tensor, nn
 
-from lmfusion.kernels.dropout import dropout, relu_dropout
-from lmfusion.kernels.matrix_product import Linear
 from lmfusion.lm.interface import IncrementalState
 from lmfusion.lm.transformer.attention import NO_BIAS_KV, CausalSelfAttention
 from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.operations import Linear, dropout, relu_dropout
 
 
 class FeedForward(nn.Module):
@@ -166,7 +165,7 @@ class TokenEmbedding(nn.Module):
         return self.sinusoids[start:end].to(self.tokens.weight.device)
 
 
-def _linear(in_features: int, out_features: int) -> Linear:
+def _linear(in_features: int, out_features: int) -> nn.Linear:
     """A linear layer initialized as fairseq does: Xavier-uniform weight, zero bias."""
     layer = Linear(in_features, out_features)
     nn.init.xavier_uniform_(layer.weight)

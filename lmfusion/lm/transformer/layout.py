@@ -32,20 +32,22 @@ class RowLayout:
         padding: B x T, True at padding of the *left-aligned* rows.
         lengths: B, number of words per row.
         packs: whether :meth:`pack` leaves padding out. On a GPU it does not: the number of words would have to be
-            waited for, and it has not been measured there.
+            waited for, and it has not been measured there. Nor in a compiled graph, whose shapes it would leave open.
     """
 
     def __init__(self, padding_mask: Tensor) -> None:
         self.lengths = (~padding_mask).sum(dim=1)
         steps = torch.arange(padding_mask.size(1), device=padding_mask.device)
         self.padding = steps >= self.lengths.unsqueeze(1)
-        # One comparison decides for the whole batch: most batches are right-padded already.
-        self.is_left_aligned = bool(torch.equal(self.padding, padding_mask))
-        self.has_padding = bool(self.padding.any())
+        # One comparison decides for the whole batch: most batches are right-padded already. A graph that is being
+        # compiled would break at it: there every batch takes the way that serves them all.
+        compiles = torch.compiler.is_compiling()
+        self.is_left_aligned = not compiles and bool(torch.equal(self.padding, padding_mask))
+        self.has_padding = compiles or bool(self.padding.any())
         if not self.is_left_aligned:
             self._to_left = torch.argsort(padding_mask.long(), dim=1, stable=True)
             self._to_original = torch.argsort(self._to_left, dim=1)
-        self.packs = padding_mask.device.type == "cpu" and _share(self.padding) > MUCH_PADDING
+        self.packs = not compiles and padding_mask.device.type == "cpu" and _share(self.padding) > MUCH_PADDING
         if self.packs:
             self._words = (~self.padding).flatten().nonzero().squeeze(1)
         # Position t of a reversed row is word n-1-t; padding stays where it is.

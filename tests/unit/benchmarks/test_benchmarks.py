@@ -144,3 +144,16 @@ def test_a_child_process_does_not_count_the_memory_of_its_parent() -> None:
         [sys.executable, "-c", code], cwd=BENCHMARKS, check=True, stdout=subprocess.PIPE, text=True
     )
     assert 10_000_000 < int(child.stdout) < 4 * ballast.numel()
+
+
+def test_waiting_is_measured_in_two_processes_in_turn(measure: Measure) -> None:
+    found = measure("waiting", "--tokens 72 --neighbours 0")
+    assert list(found["figures"]["seconds"]["0"]) == ["spinning", "sleeping"]
+    assert [len(spread["values"]) for spread in found["figures"]["seconds"]["0"].values()] == [1, 1]
+
+
+def test_fairseqs_transformer_generates_beside_the_baseline(measure: Measure) -> None:
+    found = measure("generation", "--rows 'fairseq transformer' --max-tokens 36 --length 6 --no-memory")
+    operations = found["figures"]["batches"]["36"]["operations"]
+    assert list(operations) == ["baseline", "fairseq transformer"]
+    assert operations["baseline"] == operations["fairseq transformer"]

@@ -148,7 +148,7 @@ def test_decoding_is_fairseqs_word_by_word() -> None:
 
 
 def test_other_devices_keep_fairseqs() -> None:
-    assert not pair()[1]._trains_on_cpu(torch.empty(1, 1, CHANNELS, device="meta"))
+    assert not pair()[1]._is_usual(torch.empty(1, 1, CHANNELS, device="meta"))
 
 
 @pytest.mark.parametrize("written_out", [True, False])

@@ -25,52 +25,65 @@ def inputs(queries: int = QUERIES, keys: int = KEYS, dtype: torch.dtype = torch.
     ]
 
 
-def some_hidden() -> Tensor:
+def some_visible() -> Tensor:
     """Every query sees the first key and some others; other ones in every sentence."""
-    hidden = torch.rand(BATCH, 1, QUERIES, KEYS, generator=torch.Generator().manual_seed(2)) < 0.5
-    hidden[..., 0] = False
-    return hidden
+    visible = torch.rand(BATCH, 1, QUERIES, KEYS, generator=torch.Generator().manual_seed(2)) >= 0.5
+    visible[..., 0] = True
+    return visible
 
 
-def brute_force(query: Tensor, key: Tensor, value: Tensor, hidden: Tensor, scale: float) -> Tensor:
+def brute_force(query: Tensor, key: Tensor, value: Tensor, visible: Tensor, scale: float) -> Tensor:
     """One query at a time, with Python's own exp."""
-    hidden = hidden.expand(*query.shape[:3], key.size(2))
+    visible = visible.expand(*query.shape[:3], key.size(2))
     result = torch.zeros_like(query)
     for b, h, t in torch.cartesian_prod(*(torch.arange(size) for size in query.shape[:3])).tolist():
-        seen = [s for s in range(key.size(2)) if not hidden[b, h, t, s]]
+        seen = [s for s in range(key.size(2)) if visible[b, h, t, s]]
         weights = [math.exp(scale * float(query[b, h, t] @ key[b, h, s])) for s in seen]
         for s, weight in zip(seen, weights):
             result[b, h, t] += weight / sum(weights) * value[b, h, s]
     return result
 
 
+@pytest.fixture(params=[True, False], ids=["written out", "PyTorch's"])
+def chosen(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Both ways, whatever the dropout."""
+    monkeypatch.setattr(cpu_attention, "is_faster", lambda query, dropout: request.param)
+    return bool(request.param)
+
+
+@pytest.fixture
+def written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way of our own alone."""
+    monkeypatch.setattr(cpu_attention, "is_faster", lambda query, dropout: True)
+
+
 @pytest.mark.parametrize("scale", [None, 1.0])
-def test_it_is_the_attention_of_the_definition(scale: float | None) -> None:
+def test_it_is_the_attention_of_the_definition(chosen: bool, scale: float | None) -> None:
     query, key, value = (tensor.detach() for tensor in inputs())
-    found = attention(query, key, value, some_hidden(), scale=scale)
-    expected = brute_force(query, key, value, some_hidden(), 1 / math.sqrt(CHANNELS) if scale is None else scale)
+    found = attention(query, key, value, some_visible(), scale=scale)
+    expected = brute_force(query, key, value, some_visible(), 1 / math.sqrt(CHANNELS) if scale is None else scale)
     assert (found - expected).abs().max() < 1e-12
 
 
-def test_causal_attention_sees_no_later_position() -> None:
+def test_causal_attention_sees_no_later_position(chosen: bool) -> None:
     query, key, value = (tensor.detach() for tensor in inputs(6, 6))
-    later = torch.tensor([[s > t for s in range(6)] for t in range(6)])
-    expected = brute_force(query, key, value, later, 1 / math.sqrt(CHANNELS))
+    earlier = torch.tensor([[s <= t for s in range(6)] for t in range(6)])
+    expected = brute_force(query, key, value, earlier, 1 / math.sqrt(CHANNELS))
     assert (causal_attention(query, key, value, dropout=0.0) - expected).abs().max() < 1e-12
 
 
 @pytest.mark.parametrize("scale", [None, 1.0])
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
-def test_gradients_are_those_of_the_function(dropout: float, scale: float | None) -> None:
+def test_gradients_are_those_of_the_function(chosen: bool, dropout: float, scale: float | None) -> None:
     def run(*tensors: Tensor) -> Tensor:
         torch.manual_seed(3)  # the same weights are dropped every time
-        return attention(*tensors, some_hidden(), dropout=dropout, scale=scale)
+        return attention(*tensors, some_visible(), dropout=dropout, scale=scale)
 
     assert torch.autograd.gradcheck(run, inputs())
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_with_the_dropout_off_it_is_pytorchs_attention(dropout: float) -> None:
+def test_with_the_dropout_off_it_is_pytorchs_attention(written_out: None, dropout: float) -> None:
     query, key, value = (tensor.detach().float() for tensor in inputs(40, 40))
     expected = F.scaled_dot_product_attention(query, key, value, is_causal=True)
     found = causal_attention(query, key, value, dropout=dropout)
@@ -78,7 +91,7 @@ def test_with_the_dropout_off_it_is_pytorchs_attention(dropout: float) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_it_is_as_exact_as_attention_written_out_in_pytorch(dtype: torch.dtype) -> None:
+def test_it_is_as_exact_as_attention_written_out_in_pytorch(written_out: None, dtype: torch.dtype) -> None:
     tensors = [tensor.detach().to(dtype) for tensor in inputs(40, 40)]
     grad = torch.randn(BATCH, HEADS, 40, CHANNELS).to(dtype)
 
@@ -100,7 +113,7 @@ def test_it_is_as_exact_as_attention_written_out_in_pytorch(dtype: torch.dtype) 
         assert (one - right).square().mean().sqrt() < 1.5 * (other - right).square().mean().sqrt()
 
 
-def test_weights_are_dropped_with_the_given_probability_and_the_others_scaled_up() -> None:
+def test_weights_are_dropped_with_the_given_probability_and_the_others_scaled_up(written_out: None) -> None:
     torch.manual_seed(1)
     time, dropout = 60, 0.3
     query, key = torch.randn(2, 20, 8, time, 16).unbind()
