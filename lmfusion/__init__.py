@@ -39,14 +39,14 @@ _LAZY = {"PretrainedLM": "lmfusion.lm.interface", "load_lm": "lmfusion.lm.loadin
 
 
 def install() -> None:
-    """Register everything of lmfusion's with fairseq and apply the table of patches, at most once."""
+    """Register lmfusion's models, criterions and tokenizers with fairseq and patch it; a second call does nothing."""
     from lmfusion import plugin
 
     plugin.install()
 
 
 class _PackagePath(list[str]):
-    """The package's ``__path__``, by which fairseq asks whether a ``--user-dir`` is this package, imported before.
+    """The package's ``__path__``: answers fairseq's question whether a ``--user-dir`` is this package, imported before.
 
     fairseq then registers nothing more (it imports ``models/`` at the first import only), and of any other folder of
     the same name it says no more than that the name is taken.

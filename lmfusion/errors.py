@@ -1,4 +1,4 @@
-"""The two kinds of error that lmfusion raises on purpose, and one line for those of the system."""
+"""Errors that lmfusion raises on purpose, and one line for those of the operating system."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class UserError(LMFusionError):
 
 
 def describe_os_error(error: OSError) -> str:
-    """What the system refused, in one line: the file, if it says one, and why."""
+    """Describe an error of the operating system in one line: the file, if the error names one, and the reason."""
     return f"{error.filename or 'the output'}: {error.strerror or error}. Nothing that was complete is lost."

@@ -24,14 +24,20 @@ _ODD_CONTENT = (
     ImportError,
     OmegaConfBaseException,
 )
-"""What fairseq trips over in a configuration with values of the wrong types."""
+"""Exceptions that fairseq raises at a configuration with values of the wrong types."""
 
 
 class Translator(hub_utils.GeneratorHubInterface):
-    """fairseq's interface, with sources cut as they were in training (``--truncate-source``)."""
+    """A loaded model that translates: fairseq's hub interface, with sources cut as in training (--truncate-source)."""
 
     def encode(self, sentence: str) -> Tensor:
-        """Text to token ids, ending in </s>: T.
+        """Encode text as token ids that end in </s>.
+
+        Args:
+            sentence: raw text; it is tokenized and segmented as in training.
+
+        Returns:
+            T ids.
 
         Raises:
             UserError: if the sentence is longer than the model takes and was not to be cut.
@@ -48,16 +54,16 @@ class Translator(hub_utils.GeneratorHubInterface):
         )
 
     def generate(self, tokenized_sentences: Any, beam: int = 5, *args: Any, **kwargs: Any) -> Any:
-        """Return the hypotheses of each sentence, the best first; of no sentence none.
+        """Return the hypotheses of each sentence, best first; an empty list without sentences.
 
         Args:
             tokenized_sentences: token ids of each sentence (T), or of one.
-            beam: number of hypotheses.
+            beam: number of hypotheses, 1 or more.
             *args: further arguments of fairseq's method.
             **kwargs: settings of the search (``lenpen=0.6``).
 
         Raises:
-            UserError: the beam has no hypothesis.
+            UserError: if ``beam`` is below 1.
         """
         check_beam(beam)
         if not len(tokenized_sentences):
@@ -73,8 +79,11 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
 
     Args:
         path: a checkpoint, or a folder with ``checkpoint_best.pt`` or ``checkpoint_last.pt`` in it.
-        overrides: config values to replace, e.g. ``data="folder/with/dictionaries"`` or
+        overrides: configuration values to replace, e.g. ``data="folder/with/dictionaries"`` or
             ``sentencepiece_model="spm.model"`` where these have moved.
+
+    Returns:
+        The model in evaluation mode, with fairseq's methods (``translate``, ``score``, ``sample``).
 
     Raises:
         UserError: if there is no checkpoint there, it cannot be read or is no such model, or its dictionaries are
@@ -91,14 +100,14 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
 
 @contextmanager
 def _as_user_error(checkpoint: Path) -> Iterator[None]:
-    """Turn what fairseq trips over in a checkpoint's configuration or weights into an error about that checkpoint."""
+    """Turn fairseq's exceptions at a checkpoint's configuration or weights into one error that names the checkpoint."""
     try:
         yield
     except UserError:
         raise
     except _ODD_CONTENT as error:
         text = " ".join(str(error).split())[:500].rstrip(".")
-        raise UserError(f"{checkpoint} makes no model: {type(error).__name__}: {text}.") from error
+        raise UserError(f"{checkpoint} cannot be loaded as a model: {type(error).__name__}: {text}.") from error
 
 
 def _build(checkpoint: Path, task: dict[str, Any], overrides: dict[str, Any]) -> Translator:

@@ -22,11 +22,11 @@ from lmfusion.checkpoint.literals import evaluate
 from lmfusion.errors import UserError
 
 _REFERENCE = re.compile(r"\$\{[\w.]+\}")
-"""The value of another field."""
+"""Text that stands for the value of another field."""
 
 
 def check_types(path: Path, state: Mapping[str, Any]) -> None:
-    """Refuse values of other types than their fields.
+    """Refuse a checkpoint whose configuration has a value of another type than its field.
 
     Text from which fairseq reads a value (``"[1, 2]"`` for a list) counts as that value. Fields that the model does not
     have are fairseq's to ignore.
@@ -50,7 +50,7 @@ def check_types(path: Path, state: Mapping[str, Any]) -> None:
 
 
 def check_fields(path: Path, values: Mapping[Any, Any], kinds: Mapping[str, Any]) -> None:
-    """Refuse values of other types than these.
+    """Refuse configuration values that are not of the types given for their names.
 
     Args:
         path: for messages.
@@ -115,12 +115,12 @@ def _flags_of(owner: Any) -> dict[str, Any]:
 
 
 def _is_reader(kind: Any) -> bool:
-    """Whether the type of a flag is a function of fairseq that reads a value from text."""
+    """Return True if a flag's type is a function of fairseq that parses a value from text."""
     return isinstance(kind, types.FunctionType) and kind.__module__.startswith("fairseq.")
 
 
 def _fits(kind: Any, value: Any) -> bool:
-    """Whether a value, or what fairseq reads from it if it is text, is of a type."""
+    """Return True if a value, or what fairseq parses from it if it is text, has a type."""
     if value is None or kind is Any or (isinstance(value, str) and _REFERENCE.fullmatch(value)):
         return True
     origin, inner = typing.get_origin(kind), typing.get_args(kind)

@@ -1,4 +1,4 @@
-"""Whether what a checkpoint holds is what fairseq's checkpoints hold, so that no later step trips over it."""
+"""Validate the content of a checkpoint, so that no later step fails at a value that fairseq never writes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _LONGEST = 10_000_000
 
 
 def check_contents(path: Path, state: Any) -> None:
-    """Refuse what is no checkpoint.
+    """Validate the structure of a checkpoint that was read.
 
     Args:
-        path: for messages.
-        state: what was read.
+        path: of the file, for messages.
+        state: its content.
 
     Raises:
-        UserError: naming what is not as it should be.
+        UserError: if it is no fairseq checkpoint; the message names the entry.
     """
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise UserError(f"{path} is not a fairseq checkpoint: it has no model weights in it.")
@@ -49,7 +49,7 @@ def check_contents(path: Path, state: Any) -> None:
 
 
 def _check_storages(path: Path, state: dict[str, Any]) -> None:
-    """Refuse tensors that say they are larger than what is stored of them: a copy would take any amount of memory."""
+    """Refuse tensors whose shape exceeds their storage: a copy of one could take any amount of memory."""
     for name, tensor in _tensors(state):
         if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
             raise UserError(f"{path}: {name} is no plain tensor, as those of fairseq's checkpoints are.")
@@ -87,7 +87,7 @@ def _check_kind(path: Path, name: str, value: Any, kinds: tuple[type, ...]) -> N
 
 
 def check_sizes(path: Path, state: dict[str, Any]) -> None:
-    """Refuse a model of sizes that its weights cannot have, before anything of such a size is made.
+    """Refuse a configuration whose sizes its weights cannot have, before a model of that size is built.
 
     Args:
         path: for messages.

@@ -34,7 +34,7 @@ def try_lock(descriptor: int) -> bool:
         descriptor: of a file open for writing.
 
     Raises:
-        OSError: the file system has no locks.
+        OSError: if the file system has no locks.
     """
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,7 +46,7 @@ def try_lock(descriptor: int) -> bool:
 
 
 class FolderLock:
-    """Keeps other processes from training into a folder as long as this object lives."""
+    """A lock that keeps other processes from training into a folder as long as this object lives."""
 
     def __init__(self, descriptor: int) -> None:
         self._close = weakref.finalize(self, os.close, descriptor)
@@ -57,13 +57,16 @@ _held: weakref.WeakValueDictionary[tuple[int, Path], FolderLock] = weakref.WeakV
 
 
 def lock_folder(folder: Path) -> FolderLock:
-    """Lock a folder for a training run of this process; where the file system has no locks, only warn.
+    """Lock a folder for a training run of this process; only warn where the file system has no locks.
 
     Args:
         folder: an existing one. A file ``.lock`` in it says which process had the lock last.
 
+    Returns:
+        The lock; it is released when nothing refers to it any more.
+
     Raises:
-        UserError: another process trains into it, or the file cannot be written.
+        UserError: if another process trains into it, or the file cannot be written.
     """
     key = (os.getpid(), folder.resolve())
     if (held := _held.get(key)) is not None:

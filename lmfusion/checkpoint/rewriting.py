@@ -1,4 +1,4 @@
-"""Checkpoints into checkpoints: averaged over several, or stripped of what only training needs.
+"""Make checkpoints out of checkpoints: average several, or strip one of what only training needs.
 
 fairseq's own averaging script is not part of its package.
 """
@@ -20,7 +20,7 @@ from lmfusion.errors import UserError
 
 
 def average(paths: Sequence[str | Path], out: str | Path) -> None:
-    """Average the weights of checkpoints of one model; all else is the last one's, without optimizer.
+    """Average the weights of checkpoints of one model; everything else is the last one's, without its optimizer.
 
     Sums are taken in float64. Integers (dictionaries, versions) must be the same in all.
 
@@ -47,9 +47,14 @@ def average(paths: Sequence[str | Path], out: str | Path) -> None:
 
 
 def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
-    """Write a checkpoint for passing on: no optimizer, no folders of this machine; with ``half`` in half precision.
+    """Write a copy of a checkpoint for passing on, without optimizer and without folder names of this machine.
 
-    Configuration is kept of model and task alone, which is what loading needs.
+    Of the configuration only model and task are kept, which is what loading needs.
+
+    Args:
+        path: of the checkpoint.
+        out: file to write.
+        half: store the weights in half precision, which halves the size.
 
     Raises:
         UserError: if it cannot be read or written, or ``out`` is the same file.
@@ -68,6 +73,10 @@ def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
 def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
     """Write a checkpoint whole or not at all.
 
+    Args:
+        state: its content, as fairseq's checkpoints have it.
+        out: file to write.
+
     Raises:
         UserError: if there is no folder for it, no right to write, or no space left.
     """
@@ -76,7 +85,7 @@ def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
 
 
 def _refuse_to_overwrite(paths: Sequence[str | Path], out: str | Path) -> None:
-    """What is written lacks the optimizer: a run could not go on from it."""
+    """Refuse to write over an input: the result lacks the optimizer, and a run could not resume from it."""
     for path in map(Path, paths):
         if path.exists() and Path(out).exists() and path.samefile(out):
             raise UserError(f"--out {out} is {path} itself, which would lose its optimizer: give another name.")
@@ -87,7 +96,7 @@ def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_folders(section: Any) -> Any:
-    """A config section with file names instead of absolute paths, which would lead nowhere on another machine."""
+    """Return a configuration section with file names in place of absolute paths, which are of this machine only."""
     values = vars(section) if isinstance(section, Namespace) else section
     return {
         name: Path(value).name if isinstance(value, str) and os.path.isabs(value) else value

@@ -1,4 +1,4 @@
-"""Which checkpoint a run starts from."""
+"""Find the checkpoint from which a training run starts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ LAST = "checkpoint_last.pt"
 
 
 def starts_from(options: Any, suffix: str = "") -> Path | None:
-    """Return the checkpoint that fairseq-train is about to read; None if there is none.
+    """Return the path of the checkpoint that fairseq-train is about to load; None if it starts from scratch.
 
     Args:
         options: fairseq's configuration of checkpoints.
-        suffix: of this process's files, where each writes its own.
+        suffix: of the file names of this process, where each process writes its own checkpoints.
 
     Raises:
-        UserError: a checkpoint that was asked for is not there; fairseq would train from random weights.
+        UserError: if a checkpoint that was asked for does not exist; fairseq would train from random weights.
     """
     last = Path(options.save_dir) / LAST.replace(".pt", f"{suffix}.pt")
     if options.restore_file != LAST:

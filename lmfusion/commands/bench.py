@@ -16,7 +16,7 @@ _MAIN = 'if __name__ == "__main__":'
 
 
 def add(commands: Any) -> None:
-    """The command's flags."""
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "measure speed: both sides of every ratio in one run"
     without = "; without a name, lists the benchmarks; `lmfusion bench all --out DIR` runs all that suit the machine"
     parser = commands.add_parser("bench", help=text, description=text + without)
@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
 
 
 def benchmarks() -> dict[str, Path]:
-    """All there are, by name.
+    """Return the paths of the repository's benchmarks by name.
 
     Raises:
         UserError: if lmfusion was installed without its repository.
@@ -38,7 +38,11 @@ def benchmarks() -> dict[str, Path]:
 
 
 def run(args: argparse.Namespace) -> None:
-    """``lmfusion bench [NAME [OPTIONS]]``"""
+    """Run ``lmfusion bench [NAME [OPTIONS]]``: list the benchmarks, or run one.
+
+    Raises:
+        UserError: if there is no such benchmark, or it fails.
+    """
     found = benchmarks()
     if args.name is None:
         for name, path in found.items():

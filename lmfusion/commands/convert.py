@@ -14,7 +14,7 @@ from lmfusion.errors import UserError
 
 
 def add(commands: Any) -> None:
-    """The command's flags."""
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "convert a checkpoint of the paper's released code (2019)"
     parser = commands.add_parser("convert", help=text, description=text)
     parser.add_argument("checkpoint", metavar="IN", help="language model or sequence-to-sequence model, as released")
@@ -48,7 +48,11 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """``lmfusion convert IN --dict DICT --out OUT``"""
+    """Run ``lmfusion convert IN --dict DICT --out OUT``.
+
+    Raises:
+        UserError: if flags contradict each other, or the checkpoint cannot be read or converted.
+    """
     lmfusion.install()
     from lmfusion.convert import Inputs, convert, summarize
 
@@ -78,7 +82,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _values(given: Sequence[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` of the command line as Python's values."""
+    """Parse ``NAME=VALUE`` arguments of the command line into Python values by name."""
     values = {}
     for text in given:
         name, equals, value = text.partition("=")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
-    """The command's flags."""
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "compare run folders in one HTML page, with the same tables as Markdown and CSV and figures as SVG and PNG"
     parser = commands.add_parser("report", help=text, description=text)
     parser.add_argument(
@@ -45,10 +45,10 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """``lmfusion report RUN… --out DIR``
+    """Run ``lmfusion report RUN… --out DIR``: write the page, print the tables.
 
     Raises:
-        UserError: there is nothing to report, or, after everything else was written, some of it could not be read.
+        UserError: if there is nothing to report, or, after everything else was written, some of it could not be read.
     """
     from lmfusion.report.page import build, render, table
 

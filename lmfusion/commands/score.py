@@ -95,7 +95,7 @@ def score_bleu(args: argparse.Namespace) -> None:
     """Run ``lmfusion score bleu``: print BLEU and chrF2 (0..100), and the paired test if there is a baseline.
 
     Raises:
-        UserError: a file cannot be read, flags contradict each other, or numbers of sentences differ.
+        UserError: if a file cannot be read, flags contradict each other, or numbers of sentences differ.
     """
     from lmfusion.scoring import bleu
 
@@ -140,7 +140,7 @@ def _read_baseline(args: argparse.Namespace, name: str, count: int) -> list[str]
 
 
 def _system_name(args: argparse.Namespace) -> str:
-    """Return the file's name, which stands beside "baseline" in the results."""
+    """Return the system's file name, as it stands beside "baseline" in the results."""
     name = str(args.generate or args.hyp)
     return f"./{name}" if name == "baseline" else name
 
@@ -154,7 +154,7 @@ def score_rouge(args: argparse.Namespace) -> None:
     """Run ``lmfusion score rouge``: print ROUGE-1, -2 and -L (0..100), and the paired test if there is a baseline.
 
     Raises:
-        UserError: a file cannot be read, flags contradict each other, or numbers of summaries differ.
+        UserError: if a file cannot be read, flags contradict each other, or numbers of summaries differ.
     """
     from lmfusion.scoring import rouge, rouge_significance
     from lmfusion.scoring.files import read_test_set

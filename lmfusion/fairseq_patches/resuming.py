@@ -30,7 +30,7 @@ def read_safely(original: Callable[..., Any]) -> Callable[..., Any]:
         read_file(Path(path), mmap=True)
         with safe_types():
             state = original(path, *args, **kwargs)
-        state = frozen_file.put_back(state, Path(path), read=read_file)
+        state = frozen_file.inline(state, Path(path), read=read_file)
         check_sizes(Path(path), state)
         check_types(Path(path), state)
         return state

@@ -56,6 +56,6 @@ def save(state: dict[str, Any], path: Path) -> None:
         state["extra_state"][early_stop.KEY] = counts
     model = (state.get("cfg") or {}).get("model") or {}
     if prefixes := frozen_lms(vars(model) if isinstance(model, Namespace) else model):
-        state = frozen_file.take_out(state, prefixes, path.parent, read=read_file)
+        state = frozen_file.externalize(state, prefixes, path.parent, read=read_file)
     with replacing(path) as stream:
         torch.save(state, stream)

@@ -1,4 +1,4 @@
-"""How much disk the stored states of a training set take, told before training begins."""
+"""Estimate the disk space of a training set's stored states before training begins."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ logger = logging.getLogger(__name__)
 
 
 def announce(stored: StoredStates, cfg: Any) -> None:
-    """Say how much ``--src-lm-cache`` will take, and refuse what cannot fit.
+    """Log how much disk space ``--src-lm-cache`` will take, and refuse it if there is less.
 
     Args:
-        stored: states, empty or not.
+        stored: the cache, empty or not.
         cfg: fairseq's whole configuration; None where a model is built outside a training run.
 
     Raises:
@@ -50,7 +50,7 @@ def announce(stored: StoredStates, cfg: Any) -> None:
 
 
 def _precision(cfg: Any) -> tuple[torch.dtype, torch.dtype | None]:
-    """What the LM's weights will be in training, and what autocast takes products in."""
+    """Return the type of the LM's weights in training, and the type of autocast, None without it."""
     common, model = cfg.get("common") or {}, cfg.get("model") or {}
     on_cpu = common.get("cpu") or not torch.cuda.is_available()
     if common.get("amp") and not on_cpu:
@@ -61,7 +61,7 @@ def _precision(cfg: Any) -> tuple[torch.dtype, torch.dtype | None]:
 
 
 def _source_tokens(cfg: Any) -> int | None:
-    """Tokens of the training set's source side, each sentence's leading </s> included."""
+    """Count the tokens of the training set's source side, each sentence's leading </s> included."""
     task = cfg.get("task") if cfg is not None else None
     if task is None or not task.get("source_lang"):
         return None
@@ -77,7 +77,7 @@ def _source_tokens(cfg: Any) -> int | None:
 
 
 def _parts(folder: Path, subset: str, source: str, target: str) -> Iterator[Path]:
-    """The source texts that fairseq puts together: of train, train1, train2 and so on."""
+    """Yield the source texts that fairseq concatenates: those of train, train1, train2 and so on."""
     for number in itertools.count():
         split = f"{subset}{number or ''}"
         names = [f"{split}.{pair}.{source}" for pair in (f"{source}-{target}", f"{target}-{source}")]

@@ -1,4 +1,4 @@
-"""Binarized texts (``*.idx``, ``*.bin``) and dictionaries: whether they are whole and go together."""
+"""Check that binarized texts (``*.idx``, ``*.bin``) are whole and belong to their dictionaries."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _AGAIN = "prepare the data again (fairseq-preprocess)"
 
 @dataclass(frozen=True)
 class Text:
-    """A text that is whole.
+    """A binarized text that was read and found whole.
 
     Attributes:
         name: of its files, without ending: ``train.en-de.en``, or ``train`` of a language model's.
         dictionary: the name of its dictionary's file.
-        sentences: how many; ``tokens`` counts their closing symbols, too.
+        sentences: number of sentences.
+        tokens: number of tokens, each sentence's closing symbol included.
     """
 
     name: str
@@ -45,7 +46,7 @@ def check_folder(folder: Path) -> list[Text]:
         The texts, in order of their names.
 
     Raises:
-        UserError: there is none, or a file is missing, damaged or another one's.
+        UserError: if there is no text, or a file is missing, damaged or belongs to another dictionary.
     """
     indices = sorted(folder.glob("*.idx"))
     if not indices:
@@ -62,7 +63,7 @@ def check_folder(folder: Path) -> list[Text]:
 
 
 def _language(index: Path) -> str | None:
-    """Return the language of a bitext's side; None of a text without one: train.en-de.en.idx, train.idx."""
+    """Return the language in a file name: en for train.en-de.en.idx, None for train.idx."""
     parts = index.stem.split(".")
     return parts[-1] if len(parts) > 1 else None
 
@@ -70,11 +71,11 @@ def _language(index: Path) -> str | None:
 def check_binarized(path: Path, dictionary: Sized) -> tuple[int, int]:
     """Refuse a pair of files PATH.idx and PATH.bin that do not go together or with the dictionary.
 
-    Whether a token is the right one cannot be seen: the format has no check sums.
+    A wrong token within the vocabulary goes unnoticed: the format has no check sums.
 
     Args:
-        path: without ending.
-        dictionary: of the text.
+        path: of both files, without ending.
+        dictionary: the text's; only its size is used.
 
     Returns:
         The number of its sentences and of its tokens.

@@ -1,4 +1,4 @@
-"""Dictionaries in files."""
+"""Read dictionaries from files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from lmfusion.errors import UserError
 def read_dictionary(path: str | Path) -> Dictionary:
     """Read a ``dict.txt`` of fairseq.
 
+    Args:
+        path: of the file, a symbol and its count on every line.
+
     Raises:
-        UserError: if there is no such file, or it is none.
+        UserError: if there is no such file, or it is no dictionary.
     """
     path = Path(path)
     try:

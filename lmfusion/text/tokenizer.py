@@ -1,7 +1,7 @@
 """Moses tokenization of one language, for sides that are not named by languages (description -> synopsis).
 
 fairseq's own ``--tokenizer moses`` takes ``--source-lang`` and ``--target-lang`` for languages. Told "description", it
-cuts "don't" as no English text is cut, and an English language model meets tokens it never saw.
+splits "don't" as no English text is split, and an English language model meets tokens it never saw.
 """
 
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.

@@ -94,7 +94,8 @@ def test_damaged_checkpoint_as_every_command_reads_it(lm_path: Path, fuzz: Any, 
 @pytest.mark.parametrize("seeds", [few, many])
 def test_damaged_frozen_language_model_beside_a_checkpoint(lm_path: Path, fuzz: Any, seeds: range) -> None:
     """As --store-lm-once writes it."""
-    apart = frozen_file.take_out(torch.load(lm_path, weights_only=True), ["decoder."], lm_path.parent, read=read_file)
+    whole = torch.load(lm_path, weights_only=True)
+    apart = frozen_file.externalize(whole, ["decoder."], lm_path.parent, read=read_file)
     torch.save(apart, lm_path)
     (file,) = lm_path.parent.glob("frozen_lm.*.pt")
     whole = plain(read_checkpoint(lm_path))
