@@ -1,4 +1,4 @@
-"""From a side's flags to its integration: load the LM, check it, put it into the integration chosen."""
+"""Build a side's integration from its flags: load the LM, check it, hand it to the integration chosen."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _ALL_KNOWN = 1.0
 
 
 def build_fusion(cfg: Any, side: str, dictionary: Dictionary) -> tuple[Fusion, Side]:
-    """Build the integration a side's flags ask for; ``cfg`` afterwards describes the LM in it.
+    """Build the integration that a side's flags ask for.
 
     Args:
         cfg: fairseq's nested configuration with our flags; ``{side}_lm_config``, if set, describes an LM whose weights
-            a checkpoint brings.
+            a checkpoint brings, and is set afterwards.
         side: ``"src"`` or ``"tgt"``.
         dictionary: of that side.
 
     Returns:
-        The integration, and what it knows of the side.
+        The integration, and the description of its side.
 
     Raises:
-        UserError: if the LM cannot be used on the side, or is of another dictionary.
+        UserError: if the LM cannot be used on the side, or has another dictionary.
     """
     kind, config = integration(cfg, side), integration_config(cfg, side)
     assert kind is not None
@@ -87,7 +87,7 @@ def _check_target(lm: PretrainedLM, path: str) -> None:
 
 
 def _summary(lm: PretrainedLM) -> str:
-    """Say how many tensors and parameters there are, and what is trained of them how."""
+    """Describe an LM in a line: its tensors and parameters, and which of them are trained how."""
     tensors = list(lm.parameters())
     total = sum(tensor.numel() for tensor in tensors)
     trained = sum(tensor.numel() for tensor in tensors if tensor.requires_grad)

@@ -1,4 +1,4 @@
-"""Which flags of ``transformer_lmfusion`` go together."""
+"""Check that the flags of ``transformer_lmfusion`` go together."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ from lmfusion.lm.vocabulary import first_difference
 def check_combination(cfg: Any) -> None:
     """Refuse combinations of flags that cannot work, or of which one would be ignored.
 
+    Args:
+        cfg: the model's flat configuration.
+
     Raises:
-        UserError: naming the flags and the mend.
+        UserError: naming the flags and the fix.
     """
     for part in ("encoder", "decoder"):
         _check_sizes(cfg, part)
@@ -70,10 +73,14 @@ def check_combination(cfg: Any) -> None:
 
 
 def check_shared(cfg: Any, task: Any) -> None:
-    """Refuse SHARED where encoder and decoder cannot have the same embedding.
+    """Refuse ``--share-all-embeddings`` (SHARED) where encoder and decoder cannot have the same embedding.
+
+    Args:
+        cfg: the model's flat configuration.
+        task: fairseq's, with the dictionaries of both sides.
 
     Raises:
-        UserError: naming what differs and the mend.
+        UserError: naming what differs and the fix.
     """
     if not cfg.share_all_embeddings or cfg.merge_src_tgt_embed:
         return
@@ -131,7 +138,7 @@ def _check_side(cfg: Any, side: str) -> None:
 
 
 def _check_owners(cfg: Any, side: str) -> None:
-    """Refuse a flag of an integration that is not chosen; a zero was given on purpose, too."""
+    """Refuse flags of an integration that is not chosen; a zero counts as given."""
     owners = {"embed_scale": [name for name, fusion in FUSIONS.items() if fusion.replaces_embeddings]}
     for name, fusion in FUSIONS.items():
         for spec in fields(fusion.Config):

@@ -1,4 +1,4 @@
-"""A learning rate of its own for a part of a model, under any of fairseq's optimizers.
+"""Give a part of a model its own learning rate, under any of fairseq's optimizers.
 
 fairseq sets one learning rate for everything. Parameters marked here go into a group of their own, whose rate is
 multiplied just before a step and set back after it, so that schedulers, logs and checkpoints see fairseq's alone.
@@ -21,32 +21,37 @@ _ATTRIBUTE, _KEY = "optim_overrides", "lmfusion"
 
 @dataclass(eq=False)
 class LearningRate:
-    """What multiplies ``--lr`` for some parameters."""
+    """A factor on ``--lr`` for some parameters, which may start after some updates."""
 
     scale: float = 1.0
     frozen_updates: int = 0
-    """Updates at the beginning in which the parameters do not move at all."""
+    """Number of first updates in which the parameters do not change at all."""
     num_updates: int = 0
-    """Updates done so far; whoever owns the parameters keeps it current."""
+    """Number of updates done so far; the owner of the parameters keeps it current."""
 
     @property
     def frozen(self) -> bool:
-        """Whether the next update leaves the parameters as they are."""
+        """Return True if the next update leaves the parameters unchanged."""
         return self.num_updates < self.frozen_updates
 
     @property
     def factor(self) -> float:
-        """Of the next update."""
+        """Return the learning-rate factor for the next update."""
         return 0.0 if self.frozen else self.scale
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is fairseq's learning rate all along."""
+        """Return True if the factor is 1 for every update."""
         return self.scale == 1.0 and self.frozen_updates == 0
 
 
 def set_learning_rate(module: nn.Module, rate: LearningRate) -> None:
-    """Give a module's parameters this rate; call it before fairseq builds the optimizer."""
+    """Give a module's parameters a rate; call it before fairseq builds the optimizer.
+
+    Args:
+        module: all its parameters are marked.
+        rate: the rate, which may change later.
+    """
     for parameter in module.parameters():
         setattr(parameter, _ATTRIBUTE, {_KEY: rate})
 
@@ -61,10 +66,10 @@ def check_optimizer_settings(cfg: Any, flag: str) -> None:
 
     Args:
         cfg: fairseq's whole configuration; None where a model is built outside a training run.
-        flag: that asks for the learning rate, for the message.
+        flag: the flag that asks for the learning rate, for the message.
 
     Raises:
-        UserError: naming the setting and the mend.
+        UserError: naming the setting and the fix.
     """
     if cfg is None or "common" not in cfg:
         return
@@ -83,15 +88,19 @@ def check_optimizer_settings(cfg: Any, flag: str) -> None:
 
 
 def optimizer_name(section: Any) -> str | None:
-    """The name in fairseq's configuration of an optimizer; of older ones that is an argparse.Namespace."""
+    """Return the optimizer's name in fairseq's configuration, which is an argparse.Namespace for older optimizers."""
     return getattr(section, "_name", None) or getattr(section, "optimizer", None)
 
 
 def check_unused_parameters(cfg: Any, flag: str) -> None:
-    """Refuse settings of fairseq under which a part of a model cannot go without gradients for some updates.
+    """Refuse settings of fairseq under which a part of a model cannot lack gradients for some updates.
+
+    Args:
+        cfg: fairseq's whole configuration; None where a model is built outside a training run.
+        flag: the flag that freezes the part at first, for the message.
 
     Raises:
-        UserError: naming the setting and the mend.
+        UserError: naming the setting and the fix.
     """
     if cfg is None or "distributed_training" not in cfg:
         return
@@ -120,7 +129,7 @@ def _split_groups(optimizer: torch.optim.Optimizer) -> None:
 
 
 def _multiply_while_stepping(optimizer: torch.optim.Optimizer) -> None:
-    """Multiply the rates of marked groups during steps."""
+    """Multiply the rates of marked groups during each step."""
     kept: list[float] = []
 
     def before(optimizer: torch.optim.Optimizer, *_: Any) -> None:
@@ -143,11 +152,11 @@ def _multiply_while_stepping(optimizer: torch.optim.Optimizer) -> None:
 
 
 def apply_learning_rates(optimizer: torch.optim.Optimizer, parameters: Iterable[Any]) -> None:
-    """Make an optimizer step with the rates that :func:`set_learning_rate` gave to some of its parameters.
+    """Make an optimizer apply the rates that :func:`set_learning_rate` gave to some of its parameters.
 
     Args:
         optimizer: PyTorch's, inside fairseq's.
-        parameters: it was built from; without a rate among them nothing changes.
+        parameters: those it was built from; without a rate among them nothing changes.
     """
     if any(rate_of(parameter) is not None for parameter in parameters if isinstance(parameter, torch.Tensor)):
         _split_groups(optimizer)

@@ -1,4 +1,4 @@
-"""From a path to the family that can read it, and to a pretrained language model."""
+"""Find the family that can read a path, and load a pretrained language model from it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
 
     Args:
         path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``, or what another registered family reads.
-        overrides: config values to replace, e.g. ``dropout=0.3`` for fine-tuning.
+        overrides: configuration values to replace, e.g. ``dropout=0.3`` for fine-tuning.
 
     Raises:
         UserError: if it is missing, damaged, unsafe, not a language model, or its weights are not those of the model it
@@ -57,18 +57,18 @@ def _has(family: type[PretrainedLM], name: str) -> bool:
 
 
 def describe(lm: PretrainedLM, served: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return plain values from which :func:`build` makes an untrained copy of ``lm``.
+    """Describe a language model by plain values from which :func:`build` makes an untrained copy.
 
     Args:
-        lm: a language model.
-        served: symbols of the dictionary that the description will be used with; the model's own where None.
+        lm: the language model.
+        served: symbols of the dictionary that the description will be used with; None: the model's own.
     """
     own = served is None or list(served) == lm.symbols
     return {"family": lm.family, **lm.config, **({} if own else {"symbols": lm.symbols})}
 
 
 def build(description: dict[str, Any], symbols: Sequence[str], **overrides: Any) -> PretrainedLM:
-    """Build an untrained language model.
+    """Build an untrained language model from its description.
 
     Args:
         description: from :func:`describe`; values that older files lack take their defaults.

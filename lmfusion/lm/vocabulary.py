@@ -1,4 +1,4 @@
-"""The symbols a language model was trained with, kept inside its weights, against the dictionary of a side.
+"""Keep the symbols of a language model inside its weights, and check the dictionary of a side against them.
 
 A model is useless with another dictionary, and a wrong one is hard to notice: every index is valid. So the symbols
 travel in the state dict, as the code points of the symbols joined by newlines, and loading into a model of another
@@ -23,11 +23,11 @@ BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 
 @dataclass(frozen=True)
 class Framed:
-    """Rows of words with the symbols around them that a language model expects.
+    """Rows of tokens with the symbols around them that a language model expects.
 
     Attributes:
         tokens: B x T' token indices.
-        keep: which of the T' positions are those of the side's own tokens.
+        keep: positions of the side's own tokens among the T'.
     """
 
     tokens: Tensor
@@ -39,7 +39,7 @@ class Framed:
 
 
 class Vocabulary(nn.Module):
-    """A language model's symbols, and what it expects around a sentence.
+    """A language model's symbols, and the frame it expects around a sentence.
 
     A side's rows are ``w1 ... wn </s>``. A language model may have been trained with symbols in front of that
     (``</s>``, ``[CLS]``); its own closing symbol stands where the side has ``</s>``.
@@ -52,7 +52,7 @@ class Vocabulary(nn.Module):
         unknown: its symbol for a word it does not know; None: it has none, and unknown words are an error.
 
     Attributes:
-        side: the side's ids -> the model's, as long as the side's dictionary; None: they are the same.
+        side: the model's id for each id of the side's dictionary; None: they are the same.
     """
 
     codes: Tensor
@@ -91,16 +91,16 @@ class Vocabulary(nn.Module):
         return dictionary_hash(self.symbols)
 
     def serve(self, symbols: Sequence[str], *, what: str, by_symbol: bool = False) -> float:
-        """Take the ids of another dictionary from now on.
+        """Accept the ids of a side's dictionary from now on.
 
         Args:
             symbols: of the side's dictionary, in index order.
-            what: names that dictionary in messages, e.g. "the source dictionary".
-            by_symbol: look every symbol up (word vectors); else both must have the same symbols at the same indices,
+            what: name of that dictionary for messages, e.g. "the source dictionary".
+            by_symbol: look up every symbol (word vectors); else both must have the same symbols at the same indices,
                 and the model may have further ones behind them (a ``<mask>``).
 
         Returns:
-            The share of the side's symbols, special ones left out, that the model knows.
+            The share (0..1) of the side's symbols, special ones left out, that the model knows.
 
         Raises:
             UserError: naming the first symbol that differs, or that an unknown symbol is needed and there is none.
@@ -129,7 +129,7 @@ class Vocabulary(nn.Module):
             words: B x T ids of the model, left-aligned (padding at the right), each row ending in the closing symbol.
 
         Returns:
-            B x (opening + T) ids, and where the rows' own tokens are in it.
+            B x (opening + T) ids, and the positions of the rows' own tokens.
         """
         if not self.opening:
             return Framed(words, slice(0, None))
@@ -137,12 +137,12 @@ class Vocabulary(nn.Module):
         return Framed(torch.cat([front, words], dim=1), slice(len(self.opening), None))
 
     def pair(self, first: Tensor, second: Tensor) -> Tensor:
-        """Put two sentences (1-D ids) into one row: opening, first, closing, second, closing."""
+        """Join two sentences (T1 and T2 ids) into one row of ids: opening, first, closing, second, closing."""
         closing = first.new_tensor([self.closing])
         return torch.cat([first.new_tensor(self.opening), first, closing, second, closing])
 
     def encode(self, text: str) -> Tensor:
-        """Turn a sentence of symbols separated by white space into framed ids: 1 x T.
+        """Turn text into framed ids, 1 x T: its symbols stand between white space.
 
         Raises:
             UserError: naming a symbol that is not known, where the model has none for such.
@@ -153,10 +153,10 @@ class Vocabulary(nn.Module):
         return self.frame(torch.tensor([[*found, self.closing]])).tokens
 
     def decode(self, tokens: Tensor) -> str:
-        """Turn ids (T, or 1 x T) back into symbols, without the frame and padding.
+        """Turn ids (T, or 1 x T) back into text: symbols with spaces between, without frame and padding.
 
         Raises:
-            UserError: for an id that is no symbol's.
+            UserError: if an id is outside the vocabulary.
         """
         hidden = {*self.opening, self.closing, self.padding_idx}
         ids = tokens.flatten().tolist()
@@ -173,7 +173,7 @@ class Vocabulary(nn.Module):
 
 
 def _same(stored: Tensor, codes: Tensor) -> bool:
-    """Compare without decoding, which takes long where --store-ema loads weights at every update."""
+    """Compare codes without decoding, which takes long where --store-ema loads weights at every update."""
     return stored.dtype == codes.dtype and torch.equal(stored.to(codes.device), codes)
 
 
@@ -183,7 +183,7 @@ def encode_symbols(symbols: Sequence[str]) -> Tensor:
 
 
 def decode_symbols(codes: Tensor) -> list[str]:
-    """Invert :func:`encode_symbols`."""
+    """Turn code points back into symbols: the inverse of :func:`encode_symbols`."""
     return "".join(map(chr, codes.tolist())).split("\n")
 
 
@@ -204,12 +204,12 @@ def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
 
 
 def check_symbols(trained: Sequence[str], given: Sequence[str], *, what: str) -> None:
-    """Refuse another dictionary than the one the language model was trained with.
+    """Refuse a dictionary that is not the one the language model was trained with.
 
     Args:
         trained: the language model's symbols.
         given: the symbols of the data or of the side the model is used on.
-        what: names both in the message, e.g. "the source dictionary".
+        what: name of the given dictionary for the message, e.g. "the source dictionary".
 
     Raises:
         UserError: naming the first index and the two symbols that differ.

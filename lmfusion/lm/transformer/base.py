@@ -1,4 +1,4 @@
-"""What the two language models share: embedding, softmax, limits, the dictionary inside."""
+"""The common parts of both language models: embedding, softmax, limits, the dictionary inside."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _LAYER = re.compile(r"(?:forward_|backward_)?layers\.(\d+)\.")
 
 
 class TransformerLM(PretrainedLM):
-    """Embedding and softmax around one or two towers; a mixin of fairseq's decoders.
+    """A transformer language model: embedding and softmax around one or two towers; a mixin of fairseq's decoders.
 
     Args:
         config: the plain values of :mod:`lmfusion.lm.transformer.config`.
         dictionary: of the text.
 
     Raises:
-        UserError: if the sizes make no model, or the dictionary is not used as a whole.
+        UserError: if sizes contradict each other, or the dictionary is not used as a whole.
     """
 
     architecture: ClassVar[str]
@@ -48,7 +48,7 @@ class TransformerLM(PretrainedLM):
 
     @classmethod
     def can_read(cls, path: Path) -> bool:
-        """Return whether ``path`` is a checkpoint of this family's fairseq model."""
+        """Return True if ``path`` is a checkpoint of this family's fairseq model."""
         return is_checkpoint(path) and lm_architecture(path) == cls.architecture
 
     @classmethod
@@ -108,7 +108,7 @@ class TransformerLM(PretrainedLM):
 
     @property
     def token_embedding(self) -> nn.Module:  # type: ignore[override]
-        """The table of word vectors."""
+        """Return the module with the token embeddings, V x C."""
         return self.embed.tokens
 
     def _build_tower(self, bias_kv: str) -> Tower:
@@ -127,11 +127,11 @@ class TransformerLM(PretrainedLM):
         )
 
     def max_positions(self) -> int:
-        """Longest sentence fairseq may hand over, in tokens as fairseq counts them."""
+        """Return the length of the longest sentence that the model takes, in tokens as fairseq counts them."""
         return self.sentence_limit
 
     def check_length(self, length: int) -> None:
-        """Refuse rows longer than the model has positions.
+        """Refuse rows with more tokens than the model has positions.
 
         Raises:
             UserError: naming both lengths.
@@ -148,13 +148,13 @@ class TransformerLM(PretrainedLM):
         """Refuse sentences longer than the model has positions; a row may be longer by padding.
 
         Raises:
-            UserError: as :meth:`check_length`.
+            UserError: naming both lengths.
         """
         if layout.padding.size(1) > self.sentence_limit + 2:  # lengths on a GPU would have to be waited for
             self.check_length(int(layout.lengths.max()))
 
     def drop_softmax(self) -> None:
-        """Forget an output embedding of its own; a tied one is the input embedding."""
+        """Drop the output embeddings, unless they are tied to the input embeddings; states do not change."""
         self.output_weight = None
 
     def logits(self, top: Tensor) -> Tensor:
@@ -163,7 +163,7 @@ class TransformerLM(PretrainedLM):
         return logits
 
     def output_layer(self, features: Tensor, head: Head = F.linear) -> Any:
-        """States before the softmax -> logits: ... x C -> ... x V; or what another head makes of them."""
+        """Turn states before the softmax into logits, ... x C -> ... x V, or into what another head makes of them."""
         weight = self.embed.tokens.weight if self.output_weight is None else self.output_weight
         return head(features, weight)
 
@@ -187,21 +187,24 @@ def _check_sizes(config: dict[str, Any], dictionary: Dictionary) -> None:
 
 
 class TrainableLM(FairseqLanguageModel):
-    """fairseq's wrapping of a :class:`TransformerLM` that is being pretrained."""
+    """A fairseq model around a :class:`TransformerLM`, for pretraining it."""
 
     decoder: TransformerLM
     takes_head = True  # lmfusion/training/criterions.py
 
     def forward(self, src_tokens: Tensor, **kwargs: Any) -> Any:
-        """Logits; arguments as of the decoder."""
+        """Compute logits, or what a ``head`` makes; arguments are those of the decoder's ``forward``."""
         with training_autocast(self, self.decoder.config["cpu_bf16"]):
             return self.decoder(src_tokens, **kwargs)
 
     def prepare_for_inference_(self, cfg: Any) -> None:
         """Prepare for decoding, as fairseq does.
 
+        Args:
+            cfg: fairseq's whole configuration.
+
         Raises:
-            UserError: the beam has no hypothesis.
+            UserError: if --beam is below 1.
         """
         check_beam(cfg.generation.beam)
         super().prepare_for_inference_(cfg)
@@ -221,7 +224,7 @@ def check_task(task: Any) -> None:
 
 
 def check_beam(beam: int) -> None:
-    """Refuse to decode without a hypothesis.
+    """Refuse a beam without a hypothesis.
 
     Raises:
         UserError: naming the value.

@@ -1,4 +1,4 @@
-"""Checkpoints of language models that fairseq-train wrote."""
+"""Read checkpoints of language models that fairseq-train wrote."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SYMBOLS = PREFIX + "symbol_table.codes"
 
 
 def lm_architecture(path: Path) -> str:
-    """Return the name of the fairseq model that a checkpoint holds.
+    """Return the name of the fairseq model in a checkpoint.
 
     Raises:
-        UserError: if it is no checkpoint that can be read.
+        UserError: if it cannot be read as a checkpoint.
     """
     about = path.stat()
     return _architecture(path, about.st_size, about.st_mtime_ns, about.st_ino)
@@ -48,8 +48,8 @@ def read_lm(
 
     Args:
         path: of the checkpoint.
-        flags: dataclass of the model's flags, whose types its values must have.
-        build: flags of the model, flags of the task and symbols -> an untrained model.
+        flags: dataclass of the model's flags; the checkpoint's values must have the types of its fields.
+        build: function of the model's flags, the task's flags and the symbols that returns an untrained model.
 
     Raises:
         UserError: if the checkpoint is damaged or unsafe, or its weights are not those of the model it describes (all
@@ -75,7 +75,7 @@ def _task(state: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _as_user_error(path: Path) -> Iterator[None]:
-    """Turn what goes wrong when a described model is built into one line about the file that describes it."""
+    """Turn errors in building a described model into one line about the file that describes it."""
     try:
         yield
     except UserError as error:

@@ -1,4 +1,4 @@
-"""A file's weights into a language model: all of them, of the right shapes, or none."""
+"""Load a file's weights into a language model: all of them, in the right shapes, or none."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from lmfusion.errors import UserError
 from lmfusion.lm.interface import PretrainedLM
 
 PREFIX = "decoder."
-"""Of a language model's weights in its own checkpoint."""
+"""Prefix of a language model's weights in its own checkpoint."""
 
 
 def load_strictly(lm: PretrainedLM, weights: dict[str, Tensor], path: Path) -> None:
-    """Load a checkpoint's weights.
+    """Load a checkpoint's weights; refuse missing, unexpected and ill-shaped ones.
 
     Args:
-        lm: as the checkpoint describes it.
-        weights: of the checkpoint.
-        path: for messages.
+        lm: the model that the checkpoint describes.
+        weights: of the checkpoint, by name.
+        path: of the checkpoint, for messages.
 
     Raises:
         UserError: if they are not those of the model (all differences are listed by name).
