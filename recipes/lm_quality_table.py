@@ -58,7 +58,7 @@ def read(out: Path, updates: Sequence[int]) -> list[Point]:
     for point in points:
         if not point.run.scores.get("test"):
             raise UserError(
-                f"{point.run.path}: no score of the test set. Run lm_quality.sh, which goes on where it was."
+                f"{point.run.path}: no score of the test set. Run lm_quality.sh, which resumes where it stopped."
             )
     return points
 

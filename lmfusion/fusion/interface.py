@@ -59,7 +59,8 @@ class Place:
 class Fusion(nn.Module):
     """An integration: one way of using a language model on a side of a sequence-to-sequence model.
 
-    It is one subclass in one file, registered by :func:`register_fusion`, that overrides the hooks it needs. Its parameters are its own; the language model is its attribute ``lm``.
+    It is one subclass in one file, registered by :func:`register_fusion`, that overrides the hooks it needs. Its
+    parameters are its own; the language model is its attribute ``lm``.
 
     Args:
         lm: the language model, frozen and in eval mode.

@@ -184,7 +184,7 @@ def _finish(
 
 
 def main() -> int:
-    """The command line; the same command goes on after an interruption."""
+    """The command line; the same command resumes after an interruption."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return run(parse_args(sys.argv[1:]))
@@ -192,7 +192,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on", file=sys.stderr)
+        print("\ninterrupted; the same command resumes", file=sys.stderr)
         return 130
 
 

@@ -184,15 +184,15 @@ def run(**changes: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("changes", "mend"),
+    ("changes", "fix"),
     [
         ({"common": {"fp16": True}}, "--fp16-no-flatten-grads"),
         ({"distributed_training": {"ddp_backend": "fully_sharded"}}, "pytorch_ddp"),
         ({"optimizer": {"_name": "composite"}}, "leave one out"),
     ],
 )
-def test_settings_without_room_for_it_are_refused(changes: dict[str, Any], mend: str) -> None:
-    with pytest.raises(UserError, match=f"^--src-lm-lr-scale .*{mend}"):
+def test_settings_without_room_for_it_are_refused(changes: dict[str, Any], fix: str) -> None:
+    with pytest.raises(UserError, match=f"^--src-lm-lr-scale .*{fix}"):
         check_optimizer_settings(run(**changes), "--src-lm-lr-scale")
 
 

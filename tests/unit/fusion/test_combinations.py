@@ -1,4 +1,4 @@
-"""Flags that cannot work together, or of which one would be ignored: refused with the reason and the mend."""
+"""Flags that cannot work together, or of which one would be ignored: refused with the reason and the fix."""
 
 from __future__ import annotations
 

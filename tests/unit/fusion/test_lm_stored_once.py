@@ -142,7 +142,7 @@ def test_a_damaged_file_that_is_there_already_is_not_relied_on(
     weights = save_run("elmo", "none", 2, store_lm_once=True)[0]
     assert files(tmp_path) == [path.name]
     assert f"{path}" in caplog.text
-    assert "written anew" in caplog.text
+    assert "written" in caplog.text
     assert_same(read_checkpoint(tmp_path / "checkpoint_1_2.pt")["model"], weights)
 
 
