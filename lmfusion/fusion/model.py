@@ -143,8 +143,8 @@ class TransformerLMFusion(TransformerModelBase):
         """
         if self.needs_weights:
             raise UserError(
-                "the language model inside this model has no weights: its description (--src-lm-config, "
-                "--tgt-lm-config) belongs to checkpoints. To start training, give --src-lm or --tgt-lm instead."
+                "the language model inside this model has no weights: its description "
+                "(--src-lm-config/--tgt-lm-config) belongs to checkpoints. To train, give --src-lm/--tgt-lm instead."
             )
         if head is not None and self.decoder.adaptive_softmax is not None:
             raise UserError(

@@ -24,7 +24,7 @@ class MonolingualMosesConfig(FairseqDataclass):
 
 @register_tokenizer("moses_monolingual", dataclass=MonolingualMosesConfig)
 class MonolingualMosesTokenizer(MosesTokenizer):
-    """fairseq's Moses tokenizer with the same language on both sides."""
+    """A Moses tokenizer, fairseq's, that takes the same language for both sides."""
 
     def __init__(self, cfg: MonolingualMosesConfig) -> None:
         flags = {"moses_no_dash_splits": cfg.moses_no_dash_splits, "moses_no_escape": cfg.moses_no_escape}

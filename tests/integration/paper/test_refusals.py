@@ -1,4 +1,4 @@
-"""Bad input to the real scripts: one line that names it and the fix; what is finished stays, and is used when the command is run again."""
+"""Bad input to the real scripts: one line that names it and the fix; what is finished stays and is used again."""
 
 from __future__ import annotations
 
