@@ -119,7 +119,11 @@ def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
 
 
 def count_parameters(weights: Mapping[str, Tensor]) -> int:
-    """Count the parameters in a state dict; a matrix under two names (tied embeddings) counts once."""
+    """Count the parameters in a state dict; a matrix under two names (tied embeddings) counts once.
+
+    Args:
+        weights: tensors by name; integers and fairseq's version markers are not counted.
+    """
     counted: dict[tuple[int, ...], list[Tensor]] = {}
     total = 0
     for tensor in _parameters(weights).values():

@@ -21,6 +21,9 @@ def damage(path: Path) -> str | None:
 
     Files of torch's old format, which the paper's released code wrote, have none.
 
+    Args:
+        path: of the file.
+
     Raises:
         OSError: if it cannot be read.
     """

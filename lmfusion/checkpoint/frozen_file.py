@@ -22,7 +22,7 @@ from lmfusion.errors import UserError
 logger = logging.getLogger(__name__)
 
 KEY = "frozen_lms"
-"""Of a checkpoint: {prefix: {"file": name, "sha256": of the weights}}."""
+"""Key in a checkpoint of the references, {prefix: {"file": name, "sha256": of the weights}}."""
 
 _CHECKED: set[tuple[Path, int, int, int]] = set()
 """Files whose content this process has compared with their names: path, size, time of change, inode."""

@@ -53,7 +53,7 @@ class FolderLock:
 
 
 _held: weakref.WeakValueDictionary[tuple[int, Path], FolderLock] = weakref.WeakValueDictionary()
-"""By process and folder: a second descriptor of the same file would release the lock when it is closed."""
+"""Locks by process and folder: a second descriptor of the same file would release the lock when it is closed."""
 
 
 def lock_folder(folder: Path) -> FolderLock:

@@ -125,7 +125,12 @@ def integration(cfg: Any, side: str) -> Optional[type[Fusion]]:
 
 
 def integration_config(cfg: Any, side: str) -> Any:
-    """Return a side's flags as an instance of the chosen integration's ``Config``."""
+    """Return a side's flags as an instance of the chosen integration's ``Config``.
+
+    Args:
+        cfg: a model's configuration; the side must have an integration.
+        side: ``"src"`` or ``"tgt"``.
+    """
     fusion = integration(cfg, side)
     assert fusion is not None
     values = {spec.name: getattr(cfg, f"{side}_{spec.name}", spec.default) for spec in fields(fusion.Config)}
@@ -159,7 +164,11 @@ def frozen_lms(cfg: Mapping[str, Any]) -> list[str]:
 def has_positions(cfg: Any, side: str) -> bool:
     """Return True if a side's encoder or decoder has position embeddings of its own.
 
-    Behind a source LM's mixed states, which know their positions, it has none unless asked for (SPEC section 2).
+    Behind a source LM's mixed states, which contain their positions, it has none unless asked for (SPEC section 2).
+
+    Args:
+        cfg: a model's configuration.
+        side: ``"src"`` or ``"tgt"``.
     """
     choice, fusion = getattr(cfg, f"{side}_positions"), integration(cfg, side)
     if choice == AUTO:

@@ -121,7 +121,14 @@ class Fusion(nn.Module):
         return LMStates()
 
     def embed(self, states: Any) -> Tensor:
-        """Compute embeddings, B x T x C (only new T with a decoding state), from what :meth:`read` returned."""
+        """Compute embeddings from what :meth:`read` returned.
+
+        Args:
+            states: of B x T positions, only new T with a decoding state.
+
+        Returns:
+            B x T x C, where C is the side's width.
+        """
         raise NotImplementedError(f"{type(self).__name__} replaces embeddings and has no embed()")
 
     def forward(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> Tensor:
@@ -129,11 +136,23 @@ class Fusion(nn.Module):
         return self.embed(self.read(tokens, incremental_state))
 
     def attention(self, own: nn.Module, place: Place) -> nn.Module:
-        """Return the attention module to use at a place of the model; by default ``own``, the one that is there."""
+        """Return the attention module to use at a place of the model; by default the one that is there.
+
+        Args:
+            own: fairseq's module at that place.
+            place: in the encoder or the decoder.
+        """
         return own
 
     def carry(self, states: Any) -> list[Tensor]:
-        """Return the tensors (B x T x C) that :meth:`receive` is given; only if embeddings are not replaced."""
+        """Return the tensors that :meth:`receive` is given; called only if embeddings are not replaced.
+
+        Args:
+            states: from :meth:`read`.
+
+        Returns:
+            Any number of tensors of B x T x C, where T are framed positions.
+        """
         return []
 
     def receive(self, carried: list[Tensor], padding: Tensor) -> None:
@@ -145,12 +164,23 @@ class Fusion(nn.Module):
         """
 
     def features(self, x: Tensor, states: Any) -> Tensor:
-        """Return the decoder's features (B x T x C) for the output projection; by default unchanged."""
+        """Return the decoder's features for the output projection; by default unchanged.
+
+        Args:
+            x: features, B x T x C.
+            states: from :meth:`read`.
+        """
         return x
 
     @classmethod
     def configure(cls, lm: PretrainedLM, side: Side, model_config: Any) -> None:
-        """Change fairseq's configuration of the side's stack in place, before it is built; by default nothing."""
+        """Change fairseq's configuration of the side's stack in place, before it is built; by default nothing.
+
+        Args:
+            lm: the language model.
+            side: the side that the integration serves.
+            model_config: fairseq's nested configuration of the model.
+        """
 
     def begin(self, run: Any) -> None:
         """Prepare for training from pretrained weights, e.g. check the disk space; by default nothing.
@@ -163,7 +193,11 @@ class Fusion(nn.Module):
         """
 
     def load_into(self, stack: nn.Module) -> None:
-        """Copy weights of the language model into the side's stack when training starts; by default none."""
+        """Copy weights of the language model into the side's stack when training starts; by default none.
+
+        Args:
+            stack: fairseq's encoder or decoder.
+        """
 
 
 Integration = TypeVar("Integration", bound=type[Fusion])

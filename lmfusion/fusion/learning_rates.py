@@ -57,7 +57,7 @@ def set_learning_rate(module: nn.Module, rate: LearningRate) -> None:
 
 
 def rate_of(parameter: torch.Tensor) -> LearningRate | None:
-    """Return the rate that a parameter was given, or None."""
+    """Return the rate that :func:`set_learning_rate` gave to a parameter, or None."""
     return getattr(parameter, _ATTRIBUTE, {}).get(_KEY)
 
 

@@ -63,7 +63,7 @@ class TransformerLMFusion(TransformerModelBase):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> TransformerLMFusion:
-        """Build the model for fairseq's ``translation`` task.
+        """Build the model for fairseq's ``translation`` task, from flags or from a checkpoint's configuration.
 
         Raises:
             UserError: if flags contradict each other or a language model cannot be used.

@@ -62,7 +62,16 @@ class SourceReader(nn.Module):
         return self.fusion.read(framed.tokens), framed, layout
 
     def as_embeddings(self, states: Tensor, framed: Framed, layout: RowLayout) -> Tensor:
-        """Move states of framed rows to the positions of the source's tokens: B x S x C, zero at padding."""
+        """Move states of framed rows to the positions of the source's tokens.
+
+        Args:
+            states: B x T x C of the framed rows.
+            framed: the rows, from :meth:`read`.
+            layout: of the rows, from :meth:`read`.
+
+        Returns:
+            B x S x C, zero at padding.
+        """
         x = framed.crop(states).masked_fill(layout.padding.unsqueeze(-1), 0.0)
         return layout.restore(x)
 

@@ -124,6 +124,10 @@ class UniTransformerLanguageModel(TrainableLM):
     def build_model(cls, cfg: CausalLMConfig, task: Any) -> UniTransformerLanguageModel:
         """Build an untrained model for fairseq's ``language_modeling`` task.
 
+        Args:
+            cfg: the flags.
+            task: brings the dictionary and the targets.
+
         Raises:
             UserError: if the task asks for other targets than the next token, or translates.
         """

@@ -20,6 +20,10 @@ def training_autocast(model: nn.Module, cpu_bf16: bool) -> AbstractContextManage
 
     Evaluation and decoding stay in fp32: they are compared to the last digit, and their small
     matrix products gain nothing.
+
+    Args:
+        model: whose mode and device decide.
+        cpu_bf16: the flag of that name.
     """
     if cpu_bf16 and model.training and next(model.parameters()).device.type == "cpu":
         return torch.autocast("cpu", dtype=torch.bfloat16)

@@ -196,7 +196,7 @@ def dictionary_hash(symbols: Iterable[str]) -> str:
 
 
 def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
-    """Return the index of the first symbol in which two dictionaries differ, or None if they are equal."""
+    """Return the first index at which two lists of symbols differ, or None if they are equal."""
     for index, (our_symbol, their_symbol) in enumerate(zip(ours, theirs)):
         if our_symbol != their_symbol:
             return index

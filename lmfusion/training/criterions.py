@@ -1,4 +1,4 @@
-"""fairseq's two cross-entropy criterions, with the logits in chunks: same flags, same figures, less memory.
+"""Criterions that compute fairseq's two cross-entropies in chunks: same flags, same figures, less memory.
 
 The loss is computed where the model would compute its logits (its ``head``), inside the model's forward pass: there its
 autocast holds, and every wrapper for several processes sees the output embeddings used.

@@ -78,7 +78,16 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, incremental_state: IncrementalState | None = None, layout: RowLayout | None = None
     ) -> Tensor:
-        """Apply the block to left-aligned rows, packed by ``layout`` if given: B x T x C -> B x T x C."""
+        """Apply the block to left-aligned rows.
+
+        Args:
+            x: B x T x C, or N x C as ``layout`` packs it; with ``incremental_state`` only new positions.
+            incremental_state: fairseq's decoding state, which keeps keys and values.
+            layout: of the batch, if x is packed.
+
+        Returns:
+            The output in the shape of x.
+        """
         attended = self.self_attn(self.layer_norm(x), incremental_state, layout)
         return self.ffn(x + dropout(attended, self.dropout, self.training))
 
@@ -89,7 +98,11 @@ class Tower(nn.ModuleList):
     def forward(
         self, x: Tensor, incremental_state: IncrementalState | None = None, layout: RowLayout | None = None
     ) -> list[Tensor]:
-        """Return the N blocks' outputs, each B x T x C like the input; all packed by ``layout`` if given."""
+        """Apply the blocks one after the other; arguments are those of :meth:`Block.forward`.
+
+        Returns:
+            The output of every block, each in the shape of x.
+        """
         states = []
         for block in self:
             x = block(x, incremental_state, layout)
