@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from lmfusion.checkpoint.reading import model_config, read_checkpoint
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.transformer.base import check_beam
 
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
@@ -40,7 +40,7 @@ class Translator(hub_utils.GeneratorHubInterface):
             T ids.
 
         Raises:
-            UserError: if the sentence is longer than the model takes and was not to be cut.
+            InputError: if the sentence is longer than the model takes and was not to be cut.
         """
         tokens: Tensor = super().encode(sentence)
         limit = self.max_positions[0]
@@ -48,7 +48,7 @@ class Translator(hub_utils.GeneratorHubInterface):
             return tokens
         if self.task.cfg.truncate_source:
             return torch.cat([tokens[: limit - 1], tokens[-1:]])
-        raise UserError(
+        raise InputError(
             f"a sentence of {len(tokens)} tokens is longer than the {limit} the model takes: cut or split it "
             f"({sentence[:60]}…)."
         )
@@ -63,7 +63,7 @@ class Translator(hub_utils.GeneratorHubInterface):
             **kwargs: settings of the search (``lenpen=0.6``).
 
         Raises:
-            UserError: if ``beam`` is below 1.
+            InputError: if ``beam`` is below 1.
         """
         check_beam(beam)
         if not len(tokenized_sentences):
@@ -86,28 +86,28 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
         The model in evaluation mode, with fairseq's methods (``translate``, ``score``, ``sample``).
 
     Raises:
-        UserError: if there is no checkpoint there, it cannot be read or is no such model, or its dictionaries are
+        InputError: if there is no checkpoint there, it cannot be read or is no such model, or its dictionaries are
             not where they were.
     """
     checkpoint = _checkpoint(Path(path))
     state = read_checkpoint(checkpoint)
     config = model_config(checkpoint, state)
     if "encoder_layers" not in config:
-        raise UserError(f"{checkpoint} is no sequence-to-sequence model: load a language model with lmfusion.load_lm.")
-    with _as_user_error(checkpoint):
+        raise InputError(f"{checkpoint} is no sequence-to-sequence model: load a language model with lmfusion.load_lm.")
+    with _as_input_error(checkpoint):
         return _build(checkpoint, state["cfg"]["task"], overrides)
 
 
 @contextmanager
-def _as_user_error(checkpoint: Path) -> Iterator[None]:
+def _as_input_error(checkpoint: Path) -> Iterator[None]:
     """Turn fairseq's exceptions at a checkpoint's configuration or weights into one error that names the checkpoint."""
     try:
         yield
-    except UserError:
+    except InputError:
         raise
     except _ODD_CONTENT as error:
         text = " ".join(str(error).split())[:500].rstrip(".")
-        raise UserError(f"{checkpoint} cannot be loaded as a model: {type(error).__name__}: {text}.") from error
+        raise InputError(f"{checkpoint} cannot be loaded as a model: {type(error).__name__}: {text}.") from error
 
 
 def _build(checkpoint: Path, task: dict[str, Any], overrides: dict[str, Any]) -> Translator:
@@ -116,7 +116,7 @@ def _build(checkpoint: Path, task: dict[str, Any], overrides: dict[str, Any]) ->
         language = overrides.get(f"{side}_lang") or task[f"{side}_lang"]
         dictionary = Path(folders[0]) / f"dict.{language}.txt"
         if not dictionary.is_file():
-            raise UserError(
+            raise InputError(
                 f"{dictionary} does not exist, and without its dictionaries a model cannot read or write text: give "
                 f'the folder that fairseq-preprocess made, load_model(..., data="…").'
             )
@@ -133,4 +133,4 @@ def _checkpoint(path: Path) -> Path:
     for name in CHECKPOINTS:
         if (path / name).is_file():
             return path / name
-    raise UserError(f"{path} holds neither {' nor '.join(CHECKPOINTS)}: give the path of a checkpoint.")
+    raise InputError(f"{path} holds neither {' nor '.join(CHECKPOINTS)}: give the path of a checkpoint.")

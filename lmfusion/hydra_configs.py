@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from omegaconf import DictConfig, OmegaConf
 
 from lmfusion import plugin
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 try:
     from hydra.experimental.callback import Callback
@@ -39,12 +39,12 @@ class CheckConfig(Callback):
         missing = sorted(_missing(OmegaConf.to_container(ours)))
         if missing:
             given = " ".join(f"{key}=…" for key in missing)
-            _leave(UserError(f"the configuration leaves these values to you: add {given}"))
+            _leave(InputError(f"the configuration leaves these values to you: add {given}"))
         for group, section in ours.items_ex(resolve=False):
             known = getattr(OmegaConf.get_type(section), "__dataclass_fields__", None)  # model, task … come untyped
             unknown = sorted(set(section) - set(known)) if known else []
             if unknown:
-                _leave(UserError(f"{group}.{unknown[0]} is no setting of fairseq, and would be ignored: leave it out."))
+                _leave(InputError(f"{group}.{unknown[0]} is no setting of fairseq and would be ignored: leave it out."))
 
 
 def _missing(values: Any, name: str = "") -> Iterator[str]:
@@ -56,7 +56,7 @@ def _missing(values: Any, name: str = "") -> Iterator[str]:
         yield name
 
 
-def _leave(error: UserError) -> NoReturn:
+def _leave(error: InputError) -> NoReturn:
     sys.stdout.flush()
     print(f"lmfusion: error: {error}", file=sys.stderr)
     sys.exit(1)

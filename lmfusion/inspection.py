@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lmfusion.checkpoint.reading import DAMAGE, first_line, read_checkpoint
 from lmfusion.convert.variant import StateList
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
@@ -84,15 +84,15 @@ def inspect_checkpoint(path: str | Path) -> Inspection:
         path: of the checkpoint file.
 
     Raises:
-        UserError: if the file is missing, damaged, unsafe or not a checkpoint, or its configuration cannot be read.
+        InputError: if the file is missing, damaged, unsafe or not a checkpoint, or its configuration cannot be read.
     """
     state = read_checkpoint(path)
     try:
         return _described(path, state)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     except (*DAMAGE, ArithmeticError) as error:
-        raise UserError(
+        raise InputError(
             f"{path} is damaged or not what it says: its configuration cannot be read ({first_line(error)}). Copy or "
             f"train it again."
         ) from error
@@ -188,9 +188,9 @@ def _stored(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
     try:
         values = json.loads(stored) if isinstance(stored, str) else stored
     except (json.JSONDecodeError, RecursionError) as error:
-        raise UserError(f"its {name} is damaged ({first_line(error)}). Copy or train it again.") from error
+        raise InputError(f"its {name} is damaged ({first_line(error)}). Copy or train it again.") from error
     if not isinstance(values, dict) or not isinstance(values.get("lm", {}), dict):
-        raise UserError(f"its {name} is damaged (it describes no language model). Copy or train it again.")
+        raise InputError(f"its {name} is damaged (it describes no language model). Copy or train it again.")
     return modern_side(values)
 
 

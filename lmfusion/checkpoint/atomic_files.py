@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lmfusion.checkpoint.locks import try_lock
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Error numbers of a full disk, a used-up quota and a file that is too large."""
 
 
-class CannotWriteError(UserError):
+class CannotWriteError(InputError):
     """Raised when a file cannot be written; nothing of it is left, and an earlier file of that name is unchanged."""
 
     def __init__(self, path: Path, cause: OSError) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 SPARE = 2 << 30
 """Bytes beyond the weights, for what no file holds: tables of positions, masks."""
@@ -35,7 +35,7 @@ class _Budget(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.left -= _bytes_made(func, args, kwargs or {})
         if self.left < 0:
-            raise UserError(self.refusal)
+            raise InputError(self.refusal)
         return func(*args, **(kwargs or {}))
 
 
@@ -63,7 +63,7 @@ def building_from(paths: Sequence[str | Path]) -> Iterator[None]:
             one that fairseq keeps in shards.
 
     Raises:
-        UserError: in the context, before a tensor is made that exceeds the bound.
+        InputError: in the context, before a tensor is made that exceeds the bound.
     """
     whole = {path for path in map(Path, paths) if path.is_file()}
     files = whole | {part for path in {*map(Path, paths)} - whole for part in path.parent.glob(f"{path.stem}*.pt")}

@@ -19,7 +19,7 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from lmfusion.checkpoint.literals import evaluate
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 _REFERENCE = re.compile(r"\$\{[\w.]+\}")
 """Text that stands for the value of another field."""
@@ -36,7 +36,7 @@ def check_types(path: Path, state: Mapping[str, Any]) -> None:
         state: the checkpoint, with its configuration in ``cfg`` or, of older versions, in ``args``.
 
     Raises:
-        UserError: naming the field, its type and the value.
+        InputError: naming the field, its type and the value.
     """
     args, cfg = state.get("args"), state.get("cfg")
     sections = _plain(cfg) if isinstance(cfg, (Mapping, DictConfig)) else {}
@@ -58,12 +58,12 @@ def check_fields(path: Path, values: Mapping[Any, Any], kinds: Mapping[str, Any]
         kinds: types as dataclasses write them, by name; others are not looked at.
 
     Raises:
-        UserError: naming the field, its type and the value.
+        InputError: naming the field, its type and the value.
     """
     for name in values.keys() & kinds.keys():
         if not _fits(kinds[name], values[name]):
             wanted = getattr(kinds[name], "__name__", None) or str(kinds[name])
-            raise UserError(
+            raise InputError(
                 f"{path} is damaged or not what it says: {name} of its configuration is {str(values[name])[:100]!r} "
                 f"({type(values[name]).__name__}), not {wanted}. Nothing of it was used."
             )

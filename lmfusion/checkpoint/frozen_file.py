@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from lmfusion.checkpoint.atomic_files import replacing
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -48,10 +48,10 @@ def externalize(
         state: the checkpoint; it is left as it is.
         prefixes: of the names of weights, one for each language model.
         folder: where the checkpoint will be written.
-        read: function that reads a file with weights, or raises UserError.
+        read: function that reads a file with weights, or raises InputError.
 
     Raises:
-        UserError: if a file cannot be written.
+        InputError: if a file cannot be written.
     """
     model, references = dict(state["model"]), {}
     for prefix in prefixes:
@@ -73,7 +73,7 @@ def _verify(file: Path, sha256: str, read: Callable[[Path], dict[str, Any]]) -> 
     if known not in _CHECKED:
         try:
             whole = digest(read(file)["model"]) == sha256
-        except UserError as error:
+        except InputError as error:
             logger.warning(f"{error} It is written again.")
             return False
         if not whole:
@@ -89,22 +89,22 @@ def inline(state: dict[str, Any], path: Path, *, read: Callable[[Path], dict[str
     Args:
         state: as read from ``path``; it is changed.
         path: of the checkpoint.
-        read: function that reads a file with weights, or raises UserError.
+        read: function that reads a file with weights, or raises InputError.
 
     Raises:
-        UserError: if a file is missing, damaged or another one.
+        InputError: if a file is missing, damaged or another one.
     """
     references = state.pop(KEY, None)
     for prefix, reference in _checked(path, references).items():
         file = path.parent / reference["file"]
         if not file.exists():
-            raise UserError(
+            raise InputError(
                 f"{path} keeps its frozen language model in {file.name} beside it, and that file is missing: copy it "
                 f"from the folder the checkpoint comes from (lmfusion export makes one file of both)."
             )
         weights = read(file)["model"]
         if digest(weights) != reference["sha256"]:
-            raise UserError(
+            raise InputError(
                 f"{file}, the frozen language model of {path.name}, is not the one it was trained with: copy it again "
                 f"from the folder the checkpoint comes from."
             )
@@ -122,5 +122,5 @@ def _checked(path: Path, references: Any) -> dict[str, dict[str, str]]:
             or not all(isinstance(reference.get(key), str) for key in ("file", "sha256"))
             or not _NAME.fullmatch(reference["file"])
         ):
-            raise UserError(f"{path} is damaged: what it says of its frozen language model ({KEY}) cannot be read.")
+            raise InputError(f"{path} is damaged: what it says of its frozen language model ({KEY}) cannot be read.")
     return dict(entries)

@@ -14,7 +14,7 @@ import socket
 import weakref
 from pathlib import Path
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def lock_folder(folder: Path) -> FolderLock:
         The lock; it is released when nothing refers to it any more.
 
     Raises:
-        UserError: if another process trains into it, or the file cannot be written.
+        InputError: if another process trains into it, or the file cannot be written.
     """
     key = (os.getpid(), folder.resolve())
     if (held := _held.get(key)) is not None:
@@ -75,7 +75,7 @@ def lock_folder(folder: Path) -> FolderLock:
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
-        raise UserError(f"{file} cannot be opened ({error.strerror}): choose another --save-dir.") from error
+        raise InputError(f"{file} cannot be opened ({error.strerror}): choose another --save-dir.") from error
     lock = FolderLock(descriptor)
     try:
         free = try_lock(descriptor)
@@ -87,7 +87,7 @@ def lock_folder(folder: Path) -> FolderLock:
         return lock
     if not free:
         owner = _OWNER.match(os.read(descriptor, 300))
-        raise UserError(
+        raise InputError(
             f"--save-dir {folder} belongs to another training process that is running "
             f"({owner[0].decode() if owner else 'which one is unknown'}): wait for its end or stop it, or choose "
             f"another --save-dir."

@@ -18,7 +18,7 @@ import torch
 from lmfusion.checkpoint import frozen_file
 from lmfusion.checkpoint.contents import check_contents
 from lmfusion.checkpoint.files import damage, is_zip, other_kind
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 # Exceptions of torch's reader at a file that was cut or is something else.
 DAMAGE = (
@@ -54,7 +54,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         The checkpoint as fairseq writes it: ``model`` (weights by name), ``cfg`` or ``args``, and more.
 
     Raises:
-        UserError: if there is no such file, or it is truncated, damaged, not a checkpoint, or holds
+        InputError: if there is no such file, or it is truncated, damaged, not a checkpoint, or holds
             anything but weights and plain values.
     """
     path = Path(path)
@@ -68,7 +68,7 @@ def check_checkpoint(path: str | Path) -> None:
         path: of the checkpoint.
 
     Raises:
-        UserError: under the same conditions.
+        InputError: under the same conditions.
     """
     path = Path(path)
     frozen_file.inline(read_file(path, mmap=True), path, read=lambda file: read_file(file, mmap=True))
@@ -82,25 +82,25 @@ def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
         mmap: leave weights on the disk until they are looked at, where the format allows it.
 
     Raises:
-        UserError: under the conditions of :func:`read_checkpoint`.
+        InputError: under the conditions of :func:`read_checkpoint`.
     """
     if not path.is_file():
         what = "is a folder, not a checkpoint file" if path.is_dir() else "does not exist"
-        raise UserError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
+        raise InputError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
     try:
         if (kind := other_kind(path)) is not None:
-            raise UserError(f"{path} is not a checkpoint: {kind}. Give the path of one (…/checkpoint_best.pt).")
+            raise InputError(f"{path} is not a checkpoint: {kind}. Give the path of one (…/checkpoint_best.pt).")
         if (found := damage(path)) is not None:
-            raise UserError(_damaged(path, found))
+            raise InputError(_damaged(path, found))
         mmap = mmap and is_zip(path)  # the old format cannot be mapped
         with safe_types():
             state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as error:
-        raise UserError(_refusal(path, error)) from error
-    except UserError:
+        raise InputError(_refusal(path, error)) from error
+    except InputError:
         raise
     except DAMAGE as error:
-        raise UserError(_damaged(path, first_line(error))) from error
+        raise InputError(_damaged(path, first_line(error))) from error
     check_contents(path, state)
     return cast(dict[str, Any], state)
 
@@ -146,12 +146,12 @@ def model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
         state: its content.
 
     Raises:
-        UserError: if it has none.
+        InputError: if it has none.
     """
     if model := stored_model_config(state):
         return model
     hint = "It has the format of the paper's 2019 code: bring it over with `lmfusion convert`."
-    raise UserError(
+    raise InputError(
         f"{path} has no model configuration in it, so it cannot be rebuilt. "
         + (hint if state.get("args") is not None else "Train or export it with lmfusion.")
     )

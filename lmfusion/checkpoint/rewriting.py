@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.checkpoint.reading import read_checkpoint
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 def average(paths: Sequence[str | Path], out: str | Path) -> None:
@@ -29,10 +29,10 @@ def average(paths: Sequence[str | Path], out: str | Path) -> None:
         out: file to write.
 
     Raises:
-        UserError: if one cannot be read, their weights do not go together, or ``out`` is one of them.
+        InputError: if one cannot be read, their weights do not go together, or ``out`` is one of them.
     """
     if len(paths) < 2:
-        raise UserError(f"averaging needs two checkpoints or more, and {len(paths)} was given.")
+        raise InputError(f"averaging needs two checkpoints or more, and {len(paths)} was given.")
     total: dict[str, Tensor] = {}
     _refuse_to_overwrite(paths, out)
     for path in paths:
@@ -57,7 +57,7 @@ def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
         half: store the weights in half precision, which halves the size.
 
     Raises:
-        UserError: if it cannot be read or written, or ``out`` is the same file.
+        InputError: if it cannot be read or written, or ``out`` is the same file.
     """
     _refuse_to_overwrite([path], out)
     state = read_checkpoint(path)
@@ -78,7 +78,7 @@ def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
         out: file to write.
 
     Raises:
-        UserError: if there is no folder for it, no right to write, or no space left.
+        InputError: if there is no folder for it, no right to write, or no space left.
     """
     with replacing(out) as stream:
         torch.save(state, stream)
@@ -88,7 +88,7 @@ def _refuse_to_overwrite(paths: Sequence[str | Path], out: str | Path) -> None:
     """Refuse to write over an input: the result lacks the optimizer, and a run could not resume from it."""
     for path in map(Path, paths):
         if path.exists() and Path(out).exists() and path.samefile(out):
-            raise UserError(f"--out {out} is {path} itself, which would lose its optimizer: give another name.")
+            raise InputError(f"--out {out} is {path} itself, which would lose its optimizer: give another name.")
 
 
 def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:
@@ -111,11 +111,11 @@ def _add(total: dict[str, Tensor], weights: dict[str, Tensor], *, first: str | P
     different = sorted(set(total) ^ set(weights))
     different += sorted(name for name in set(total) & set(weights) if total[name].shape != weights[name].shape)
     if different:
-        raise UserError(
+        raise InputError(
             f"{path} and {first} are checkpoints of different models and cannot be averaged: {', '.join(different)}."
         )
     for name, value in weights.items():
         if value.is_floating_point():
             total[name] += value
         elif not torch.equal(total[name], value):
-            raise UserError(f"{path} and {first} cannot be averaged: {name} differs, and is not a weight.")
+            raise InputError(f"{path} and {first} cannot be averaged: {name} differs, and is not a weight.")

@@ -49,7 +49,7 @@ def save(state: dict[str, Any], path: Path) -> None:
         path: of the file. With ``--store-lm-once`` a frozen language model goes into a file of its own beside it.
 
     Raises:
-        UserError: if it cannot be written.
+        InputError: if it cannot be written.
     """
     counts = early_stop.counts()
     if counts is not None and isinstance(state.get("extra_state"), dict):

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.config import SIDE_NAMES, integration, integration_config, make_side
 from lmfusion.fusion.interface import Fusion, Side
 from lmfusion.fusion.learning_rates import rate_of
@@ -35,7 +35,7 @@ def build_fusion(cfg: Any, side: str, dictionary: Dictionary) -> tuple[Fusion, S
         The integration, and the description of its side.
 
     Raises:
-        UserError: if the LM cannot be used on the side, or has another dictionary.
+        InputError: if the LM cannot be used on the side, or has another dictionary.
     """
     kind, config = integration(cfg, side), integration_config(cfg, side)
     assert kind is not None
@@ -78,12 +78,12 @@ def _load(cfg: Any, side: str, symbols: list[str], kind: type[Fusion]) -> Pretra
 
 def _check_target(lm: PretrainedLM, path: str) -> None:
     if lm.sees_future:
-        raise UserError(
+        raise InputError(
             f"{path} is a {lm.title}, which sees the words to be predicted: the target side needs one that reads from "
             f"left to right, such as a causal LM (uni_transformer_lm)."
         )
     if not lm.incremental:
-        raise UserError(f"{path} is a {lm.title}, which cannot continue a prefix, as a target side must.")
+        raise InputError(f"{path} is a {lm.title}, which cannot continue a prefix, as a target side must.")
 
 
 def _summary(lm: PretrainedLM) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.interface import Fusion, Side, register_fusion
 from lmfusion.fusion.scalar_mix import ScalarMix
 from lmfusion.kernels.dropout import dropout
@@ -72,10 +72,10 @@ class ElmoFusion(Fusion):
         """Refuse ``lm_cache_half`` without ``lm_cache``, as it would be ignored; see :meth:`Fusion.check`.
 
         Raises:
-            UserError: naming the flags.
+            InputError: naming the flags.
         """
         if config.lm_cache_half and not config.lm_cache:
-            raise UserError(
+            raise InputError(
                 f"{flag('lm_cache_half')} would be ignored: it says how {flag('lm_cache')} FOLDER stores."
             )
 
@@ -83,7 +83,7 @@ class ElmoFusion(Fusion):
         """Log how much disk space the stored states will take; see :meth:`Fusion.begin`.
 
         Raises:
-            UserError: if there is less.
+            InputError: if there is less.
         """
         if self.stored is not None:
             announce(self.stored, run)

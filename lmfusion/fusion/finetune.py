@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.elmo import REPRESENTATION_DROPOUT, make_projection
 from lmfusion.fusion.interface import Fusion, Side, register_fusion
 from lmfusion.fusion.learning_rates import (
@@ -52,7 +52,7 @@ class FinetuneFusion(Fusion):
     its lowest ``lm_freeze_layers`` layers stay frozen; its first ``lm_freeze_updates`` updates run without gradients.
 
     Raises:
-        UserError: if the LM has no single top state, or the frozen layers leave nothing to train.
+        InputError: if the LM has no single top state, or the frozen layers leave nothing to train.
     """
 
     Config = FinetuneConfig
@@ -85,16 +85,16 @@ class FinetuneFusion(Fusion):
         """Refuse learning rates that are invalid or that a training run cannot have; see :meth:`Fusion.check`.
 
         Raises:
-            UserError: naming the flag and the fix.
+            InputError: naming the flag and the fix.
         """
         for name in ("lm_lr_scale", "lm_freeze_updates"):
             value = getattr(config, name)
             if value is not None and value < 0:
-                raise UserError(f"{flag(name)} {value:g}: give 0 or more.")
+                raise InputError(f"{flag(name)} {value:g}: give 0 or more.")
             if value is not None:
                 check_optimizer_settings(run, flag(name))
         if config.lm_lr_scale == 0:
-            raise UserError(
+            raise InputError(
                 f"{flag('lm_lr_scale')} 0 would keep the language model as it is while paying for its training: use "
                 f"{flag('fusion')} elmo for a frozen one."
             )

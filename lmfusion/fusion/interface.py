@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import IncrementalState, LMStates, PretrainedLM
 
 ENCODER, DECODER = "encoder", "decoder"
@@ -105,7 +105,7 @@ class Fusion(nn.Module):
             run: fairseq's whole configuration; None where a model is built outside a training run.
 
         Raises:
-            UserError: naming the flag and the fix.
+            InputError: naming the flag and the fix.
         """
 
     def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> Any:
@@ -189,7 +189,7 @@ class Fusion(nn.Module):
             run: fairseq's whole configuration; None where a model is built outside a training run.
 
         Raises:
-            UserError: if training cannot begin so.
+            InputError: if training cannot begin so.
         """
 
     def load_into(self, stack: nn.Module) -> None:
@@ -214,17 +214,17 @@ def register_fusion(name: str) -> Callable[[Integration], Integration]:
         name: value of ``--src-fusion`` and ``--tgt-fusion`` that chooses it.
 
     Raises:
-        UserError: if another class has that name, another integration has one of its flags with another meaning, or the
-            flags have been made already.
+        InputError: if another class has that name, another integration has one of its flags with another meaning, or
+            the flags have been made already.
     """
 
     def register(integration: Integration) -> Integration:
         if FUSIONS.get(name) is integration:
             return integration
         if name in FUSIONS:
-            raise UserError(f"the integration {name} is registered twice, again by {integration.__module__}.")
+            raise InputError(f"the integration {name} is registered twice, again by {integration.__module__}.")
         if _closed:
-            raise UserError(f"the integration {name} comes too late: register it before lmfusion.install().")
+            raise InputError(f"the integration {name} comes too late: register it before lmfusion.install().")
         for other in FUSIONS.values():
             _check_shared(name, integration, other)
         integration.name = name
@@ -239,7 +239,7 @@ def _check_shared(name: str, integration: type[Fusion], other: type[Fusion]) -> 
     for spec in fields(integration.Config):
         same = theirs.get(spec.name, spec)
         if (spec.type, spec.default, spec.metadata.get("help")) != (same.type, same.default, same.metadata.get("help")):
-            raise UserError(f"{name} and {other.name} have a flag {spec.name} with two meanings: rename one.")
+            raise InputError(f"{name} and {other.name} have a flag {spec.name} with two meanings: rename one.")
 
 
 def close_register() -> None:

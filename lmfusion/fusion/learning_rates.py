@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 # The attribute that fairseq's half-precision optimizers carry over to their float32 copies of parameters.
 _ATTRIBUTE, _KEY = "optim_overrides", "lmfusion"
@@ -69,22 +69,22 @@ def check_optimizer_settings(cfg: Any, flag: str) -> None:
         flag: the flag that asks for the learning rate, for the message.
 
     Raises:
-        UserError: naming the setting and the fix.
+        InputError: naming the setting and the fix.
     """
     if cfg is None or "common" not in cfg:
         return
     common, distributed = cfg["common"], cfg["distributed_training"]
     memory_efficient = common.memory_efficient_fp16 or common.memory_efficient_bf16
     if common.fp16 and not (memory_efficient or common.fp16_no_flatten_grads):
-        raise UserError(
+        raise InputError(
             f"{flag} needs parameters one by one, and --fp16 makes one long row of them: add --fp16-no-flatten-grads."
         )
     if distributed.ddp_backend == "fully_sharded":
-        raise UserError(f"{flag} does not go with --ddp-backend fully_sharded: use pytorch_ddp.")
+        raise InputError(f"{flag} does not go with --ddp-backend fully_sharded: use pytorch_ddp.")
     if optimizer_name(cfg["optimizer"]) == "composite":
-        raise UserError(f"{flag} does not go with --optimizer composite, which has groups of its own: leave one out.")
+        raise InputError(f"{flag} does not go with --optimizer composite, which has groups of its own: leave one out.")
     if getattr(cfg["optimizer"], "relative_step", False):
-        raise UserError(f"{flag} does not go with --relative-step, by which Adafactor sets its rate: leave one out.")
+        raise InputError(f"{flag} does not go with --relative-step, by which Adafactor sets its rate: leave one out.")
 
 
 def optimizer_name(section: Any) -> str | None:
@@ -100,7 +100,7 @@ def check_unused_parameters(cfg: Any, flag: str) -> None:
         flag: the flag that freezes the part at first, for the message.
 
     Raises:
-        UserError: naming the setting and the fix.
+        InputError: naming the setting and the fix.
     """
     if cfg is None or "distributed_training" not in cfg:
         return
@@ -110,7 +110,7 @@ def check_unused_parameters(cfg: Any, flag: str) -> None:
         and distributed.ddp_backend in ("c10d", "pytorch_ddp")
         and not distributed.find_unused_parameters
     ):
-        raise UserError(
+        raise InputError(
             f"{flag} leaves parameters without gradients, for which --ddp-backend {distributed.ddp_backend} waits: add "
             f"--find-unused-parameters."
         )

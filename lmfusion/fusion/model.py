@@ -23,7 +23,7 @@ from torch import nn
 
 from lmfusion.checkpoint.reading import read_checkpoint, stored_model_config
 from lmfusion.checkpoint.starting_point import starts_from
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.build import build_fusion
 from lmfusion.fusion.combinations import check_combination, check_shared
 from lmfusion.fusion.config import SIDES, STACKS, FusionConfig, has_positions, integration
@@ -66,7 +66,7 @@ class TransformerLMFusion(TransformerModelBase):
         """Build the model for fairseq's ``translation`` task, from flags or from a checkpoint's configuration.
 
         Raises:
-            UserError: if flags contradict each other or a language model cannot be used.
+            InputError: if flags contradict each other or a language model cannot be used.
         """
         _fill_defaults(cfg)
         check_combination(cfg)
@@ -139,15 +139,15 @@ class TransformerLMFusion(TransformerModelBase):
             head: function of features (B x T x C) and output embeddings (V x C) whose result replaces the logits.
 
         Raises:
-            UserError: if an LM inside never got its weights, or a head is given to an adaptive softmax.
+            InputError: if an LM inside never got its weights, or a head is given to an adaptive softmax.
         """
         if self.needs_weights:
-            raise UserError(
+            raise InputError(
                 "the language model inside this model has no weights: its description "
                 "(--src-lm-config/--tgt-lm-config) belongs to checkpoints. To train, give --src-lm/--tgt-lm instead."
             )
         if head is not None and self.decoder.adaptive_softmax is not None:
-            raise UserError(
+            raise InputError(
                 "--adaptive-softmax-cutoff computes no full logits: leave out that flag, or chunked_ in --criterion."
             )
         with training_autocast(self, self.cpu_bf16):
@@ -160,7 +160,7 @@ class TransformerLMFusion(TransformerModelBase):
         """Prepare for decoding, as fairseq does.
 
         Raises:
-            UserError: if --beam is below 1.
+            InputError: if --beam is below 1.
         """
         check_beam(cfg.generation.beam)
         super().prepare_for_inference_(cfg)
@@ -234,7 +234,7 @@ def _check_same_lms(cfg: Any, built: Any) -> None:
     for side in SIDES:
         before, now = stored.get(f"{side}_lm_config"), getattr(built, f"{side}_lm_config")
         if before and now and json.loads(before).get("fingerprint") != json.loads(now)["fingerprint"]:
-            raise UserError(
+            raise InputError(
                 f"{path} was trained with another language model than {getattr(cfg, f'{side}_lm')}, which would be "
                 f"ignored: give the one it was trained with as --{side}-lm, or restart in another --save-dir."
             )

@@ -15,7 +15,7 @@ from fairseq.models import (
 )
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
 from lmfusion.lm.transformer.attention import NO_BIAS_KV, CausalSelfAttention
 from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
@@ -129,13 +129,13 @@ class UniTransformerLanguageModel(TrainableLM):
             task: brings the dictionary and the targets.
 
         Raises:
-            UserError: if the task asks for other targets than the next token, or translates.
+            InputError: if the task asks for other targets than the next token, or translates.
         """
         check_task(task)
         targets = list(getattr(task, "targets", ["future"]))
         if targets != ["future"]:
             given = " ".join(f"--{target}-target" for target in targets)
-            raise UserError(
+            raise InputError(
                 f"uni_transformer_lm predicts the next token and would see what {given} asks for: "
                 f"leave that out, or train bi_transformer_lm."
             )

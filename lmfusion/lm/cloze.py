@@ -16,7 +16,7 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqDecoder, register_model, register_model_architecture
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
 from lmfusion.lm.transformer.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
 from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
@@ -37,7 +37,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         dictionary: of the text.
 
     Raises:
-        UserError: if targets or flags contradict each other.
+        InputError: if targets or flags contradict each other.
     """
 
     Config = ClozeLMConfig
@@ -122,10 +122,10 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         """Refuse a pair of language models.
 
         Raises:
-            UserError: naming what to use instead.
+            InputError: naming what to use instead.
         """
         if self.join is None:
-            raise UserError(
+            raise InputError(
                 "this pair of language models (trained with --future-target --past-target) has no joining block and "
                 "so no single top state: use --src-fusion elmo, or a cloze LM (--self-target)."
             )
@@ -168,7 +168,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         ``[join[i-1]; join[i+1]]``, and the joining block's output doubled. Here that block sees the token itself, too.
 
         Raises:
-            UserError: if the top state is wanted of a pair of LMs, which has no joining block.
+            InputError: if the top state is wanted of a pair of LMs, which has no joining block.
         """
         layout = RowLayout(tokens.eq(self.padding_idx))
         found = LMStates()
@@ -192,18 +192,18 @@ def _check(config: dict[str, Any]) -> None:
     """Validate the configuration: refuse targets and flags that contradict each other or would be ignored."""
     if config["targets"] not in TARGET_SETS:
         given = " ".join(f"--{target}-target" for target in config["targets"])
-        raise UserError(
+        raise InputError(
             f"bi_transformer_lm cannot be trained with {given}: give --self-target (a cloze LM), --future-target "
             f"--past-target (a pair of LMs), or all three."
         )
     if config["no_extra_kv"] and config["no_bias_kv"]:
-        raise UserError("--no-extra-kv leaves nothing for --no-bias-kv to make zero: give one.")
+        raise InputError("--no-extra-kv leaves nothing for --no-bias-kv to make zero: give one.")
     if config["linear_final_layer_bias"] and not config["linear_final_layer"]:
-        raise UserError("--linear-final-layer-bias needs --linear-final-layer.")
+        raise InputError("--linear-final-layer-bias needs --linear-final-layer.")
     if config["linear_final_layer"] or "self" not in config["targets"]:
         for flag in ("double_final_heads", "concat_final_q"):
             if config[flag]:
-                raise UserError(
+                raise InputError(
                     f"--{flag.replace('_', '-')} belongs to the attention block that joins the "
                     f"towers, and this model has none."
                 )
@@ -220,7 +220,7 @@ class BiTransformerLanguageModel(TrainableLM):
         """Build an untrained model for fairseq's ``language_modeling`` task.
 
         Raises:
-            UserError: if the task translates.
+            InputError: if the task translates.
         """
         check_task(task)
         config = plain_config(cfg, ClozeLMConfig)

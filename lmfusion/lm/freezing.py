@@ -7,7 +7,7 @@ import hashlib
 from torch import nn
 from typing_extensions import Self
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 class Freezable(nn.Module):
@@ -43,15 +43,15 @@ class Freezable(nn.Module):
             count: number of layers; with 0 nothing is frozen, not even the embeddings.
 
         Raises:
-            UserError: if there are not as many layers, or nothing would be left to train.
+            InputError: if there are not as many layers, or nothing would be left to train.
         """
         below = self.modules_from_below()
         if not 0 <= count < len(below):
-            raise UserError(f"the language model has {len(below) - 1} layers, and {count} of them cannot be frozen.")
+            raise InputError(f"the language model has {len(below) - 1} layers, and {count} of them cannot be frozen.")
         for module in [module for layer in below[: count + 1] for module in layer] if count else []:
             module.requires_grad_(False)
         if not any(parameter.requires_grad for parameter in self.parameters()):
-            raise UserError(
+            raise InputError(
                 f"with {count} frozen layers nothing of the language model would be trained: freeze fewer, or use the "
                 f"frozen model by elmo."
             )

@@ -20,7 +20,7 @@ from typing import Any, Callable, ClassVar, Optional, TypeVar
 
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.freezing import Freezable
 from lmfusion.lm.vocabulary import Vocabulary
 
@@ -108,9 +108,9 @@ class PretrainedLM(Freezable, ABC):
             overrides: config values to replace, e.g. ``dropout=0.3`` for fine-tuning.
 
         Raises:
-            UserError: if it is damaged, unsafe or incomplete.
+            InputError: if it is damaged, unsafe or incomplete.
         """
-        raise UserError(f"{path}: a model of the family {cls.family} is not read from files.")
+        raise InputError(f"{path}: a model of the family {cls.family} is not read from files.")
 
     @classmethod
     def build(cls, config: dict[str, Any], symbols: list[str], **overrides: Any) -> PretrainedLM:
@@ -151,7 +151,7 @@ class PretrainedLM(Freezable, ABC):
             States of B x T x C' and B x T x C (T_new with ``incremental_state``); unspecified at padding.
 
         Raises:
-            UserError: if a row is longer than the model takes, or there is no single top state.
+            InputError: if a row is longer than the model takes, or there is no single top state.
         """
 
     @abstractmethod
@@ -172,9 +172,9 @@ class PretrainedLM(Freezable, ABC):
         """Turn top states into logits: ... x C -> ... x V.
 
         Raises:
-            UserError: if the family predicts nothing.
+            InputError: if the family predicts nothing.
         """
-        raise UserError(f"a {self.title} predicts no words.")
+        raise InputError(f"a {self.title} predicts no words.")
 
     def pool(self, states: Tensor, padding: Tensor) -> Tensor:
         """Pool the states of each row into one vector: the mean over its words.
@@ -221,7 +221,7 @@ class PretrainedLM(Freezable, ABC):
         """Refuse a model that has no single top state.
 
         Raises:
-            UserError: naming what to use instead.
+            InputError: naming what to use instead.
         """
 
     def drop_softmax(self) -> None:
@@ -237,13 +237,13 @@ def register_lm(name: str) -> Callable[[Family], Family]:
     """Register a subclass of :class:`PretrainedLM` under its name in checkpoints, flags and tables.
 
     Raises:
-        UserError: if another class has that name already.
+        InputError: if another class has that name already.
     """
 
     def register(family: Family) -> Family:
         known = FAMILIES.setdefault(name, family)
         if known is not family:
-            raise UserError(f"the family {name} is registered twice, by {known.__module__} and {family.__module__}.")
+            raise InputError(f"the family {name} is registered twice, by {known.__module__} and {family.__module__}.")
         family.family = name
         return family
 

@@ -16,7 +16,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 
@@ -82,7 +82,7 @@ class Vocabulary(nn.Module):
 
     def _index_of(self, symbol: str) -> int:
         if symbol not in self.index:
-            raise UserError(f"the language model has no symbol {symbol} among its {len(self.symbols)}.")
+            raise InputError(f"the language model has no symbol {symbol} among its {len(self.symbols)}.")
         return self.index[symbol]
 
     @property
@@ -103,7 +103,7 @@ class Vocabulary(nn.Module):
             The share (0..1) of the side's symbols, special ones left out, that the model knows.
 
         Raises:
-            UserError: naming the first symbol that differs, or that an unknown symbol is needed and there is none.
+            InputError: naming the first symbol that differs, or that an unknown symbol is needed and there is none.
         """
         if not by_symbol:
             check_symbols(self.symbols[: len(symbols)], list(symbols), what=what)
@@ -113,7 +113,7 @@ class Vocabulary(nn.Module):
         found = [self.index.get(symbol, special.get(symbol, self.unknown)) for symbol in symbols]
         if None in found:
             missing = symbols[found.index(None)]
-            raise UserError(f"{what} has {missing!r}, which the language model has no vector for, and none for <unk>.")
+            raise InputError(f"{what} has {missing!r}, which the language model has no vector for, and none for <unk>.")
         self.side = torch.tensor(found, device=self.codes.device)
         words = [symbol for symbol in symbols if symbol not in special]
         return sum(symbol in self.index for symbol in words) / max(1, len(words))
@@ -145,24 +145,24 @@ class Vocabulary(nn.Module):
         """Turn text into framed ids, 1 x T: its symbols stand between white space.
 
         Raises:
-            UserError: naming a symbol that is not known, where the model has none for such.
+            InputError: naming a symbol that is not known, where the model has none for such.
         """
         found = [self.index.get(symbol, self.unknown) for symbol in text.split()]
         if None in found:
-            raise UserError(f"{text.split()[found.index(None)]!r} is none of the language model's symbols.")
+            raise InputError(f"{text.split()[found.index(None)]!r} is none of the language model's symbols.")
         return self.frame(torch.tensor([[*found, self.closing]])).tokens
 
     def decode(self, tokens: Tensor) -> str:
         """Turn ids (T, or 1 x T) back into text: symbols with spaces between, without frame and padding.
 
         Raises:
-            UserError: if an id is outside the vocabulary.
+            InputError: if an id is outside the vocabulary.
         """
         hidden = {*self.opening, self.closing, self.padding_idx}
         ids = tokens.flatten().tolist()
         wrong = [number for number in ids if not 0 <= number < len(self.symbols)]
         if wrong:
-            raise UserError(f"{wrong[0]} is no index of the language model's {len(self.symbols)} symbols.")
+            raise InputError(f"{wrong[0]} is no index of the language model's {len(self.symbols)} symbols.")
         return " ".join(self.symbols[number] for number in ids if number not in hidden)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
@@ -212,14 +212,14 @@ def check_symbols(trained: Sequence[str], given: Sequence[str], *, what: str) ->
         what: name of the given dictionary for the message, e.g. "the source dictionary".
 
     Raises:
-        UserError: naming the first index and the two symbols that differ.
+        InputError: naming the first index and the two symbols that differ.
     """
     index = first_difference(trained, given)
     if index is None:
         return
     ours = repr(trained[index]) if index < len(trained) else "nothing (it ends there)"
     theirs = repr(given[index]) if index < len(given) else "nothing (it ends there)"
-    raise UserError(
+    raise InputError(
         f"{what} is not the dictionary the language model was trained with: they differ first at "
         f"index {index}, where the language model has {ours} and {what} has {theirs} "
         f"({len(trained)} and {len(given)} symbols). Encode the data with the language model's BPE "
@@ -231,13 +231,13 @@ def dictionary_of(symbols: Sequence[str]) -> Dictionary:
     """Return a fairseq dictionary with these symbols in this order.
 
     Raises:
-        UserError: if they do not begin with fairseq's special symbols, or one stands twice.
+        InputError: if they do not begin with fairseq's special symbols, or one stands twice.
     """
     dictionary = Dictionary()
     for symbol in symbols[len(dictionary) :]:
         dictionary.add_symbol(symbol)
     if list(dictionary.symbols) != list(symbols):
-        raise UserError(
+        raise InputError(
             f"these {len(symbols)} symbols are no fairseq dictionary: it begins with "
             f"{', '.join(Dictionary().symbols)} and has every symbol once."
         )

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from fairseq.data import data_utils, indexed_dataset
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.state_cache.stored_states import StoredStates
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ def announce(stored: StoredStates, cfg: Any) -> None:
         cfg: fairseq's whole configuration; None where a model is built outside a training run.
 
     Raises:
-        UserError: if the disk has less room than the states need, or the folder cannot be made.
+        InputError: if the disk has less room than the states need, or the folder cannot be made.
     """
     tokens = _source_tokens(cfg)
     if tokens is None:
@@ -35,14 +35,14 @@ def announce(stored: StoredStates, cfg: Any) -> None:
     try:
         stored.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"--src-lm-cache {stored.folder} cannot be made: {error.strerror}. Give another.") from error
+        raise InputError(f"--src-lm-cache {stored.folder} cannot be made: {error.strerror}. Give another.") from error
     weights, autocast = _precision(cfg)
     present = stored.present(weights, autocast)
     needed = tokens * stored.bytes_per_token(weights)
     free = shutil.disk_usage(stored.folder).free
     sizes = f"{needed / 1e9:.2f} GB for {tokens:,} tokens of training text ({present / 1e9:.2f} GB are there)"
     if needed - present > free:
-        raise UserError(
+        raise InputError(
             f"--src-lm-cache {stored.folder} needs up to {sizes}, and {free / 1e9:.2f} GB are free: give a folder on "
             f"another disk, halve it by --src-lm-cache-half, or leave it out."
         )

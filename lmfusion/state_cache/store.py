@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from lmfusion.checkpoint.atomic_files import NO_SPACE
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 _RECORD = np.dtype([("key", "S32"), ("start", "<i8"), ("tokens", "<i8"), ("sum", "<u4")])
 FORMAT = 3  # of parts and their description; other formats lie in other folders
@@ -46,13 +46,13 @@ class _Part:
             try:
                 self.descriptor = os.open(self.states, os.O_RDONLY)
             except FileNotFoundError as error:
-                raise UserError(
+                raise InputError(
                     f"{self.states} is gone, while its index was read: do not delete stored states while training. "
                     f"Start the run again; what is missing will be computed again."
                 ) from error
         view = buffer.view(torch.uint8).flatten().numpy().data
         if os.preadv(self.descriptor, [view], start) != len(view) or zlib.crc32(view) != check_sum:
-            raise UserError(
+            raise InputError(
                 f"{self.states} is damaged or shorter than its index says: delete the folder {self.states.parent}, "
                 f"whose content will be computed again."
             )
@@ -80,7 +80,7 @@ def _needing_space(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in NO_SPACE:
             raise
-        raise UserError(
+        raise InputError(
             f"no space left for the stored states in {folder}: make room, or train without --src-lm-cache. What is "
             f"stored stays of use."
         ) from error
@@ -94,7 +94,7 @@ class StateStore:
         settings: all that determines the numbers, as plain values: the LM, the precision.
 
     Raises:
-        UserError: if its description cannot be read, or is one of other settings.
+        InputError: if its description cannot be read, or is one of other settings.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -104,9 +104,9 @@ class StateStore:
             self.dtype, self.computed = _TYPES[about.stored], _TYPES[about.computed]
             self.shape = (int(about.states), int(about.channels))
         except (ValueError, TypeError, LookupError, RecursionError) as error:
-            raise UserError(f"{folder / _ABOUT} is damaged: delete the folder {folder}.") from error
+            raise InputError(f"{folder / _ABOUT} is damaged: delete the folder {folder}.") from error
         if about.settings != json.loads(json.dumps(settings)):
-            raise UserError(
+            raise InputError(
                 f"{folder} holds other states than its name says: {_difference(about.settings, settings)}. It was "
                 f"renamed or copied here: move it away or delete it, and the states will be computed."
             )
@@ -134,7 +134,7 @@ class StateStore:
             settings: as of the class.
 
         Raises:
-            UserError: if there is no space left.
+            InputError: if there is no space left.
         """
         names = (str(dtype).removeprefix("torch.") for dtype in (stored, computed))
         about = _About(*shape, next(names), next(names), settings)
@@ -181,7 +181,7 @@ class StateStore:
         """Read one sentence's states, L x T x C'.
 
         Raises:
-            UserError: if the file is gone or damaged.
+            InputError: if the file is gone or damaged.
         """
         part, start, tokens, check_sum = self._places[key]
         states = torch.empty(self.shape[0], tokens, self.shape[1], dtype=self.dtype)
@@ -192,7 +192,7 @@ class StateStore:
         """Append sentences, key -> L x T x C'.
 
         Raises:
-            UserError: if there is no space left.
+            InputError: if there is no space left.
         """
         with _needing_space(self.folder):
             self._append(rows)

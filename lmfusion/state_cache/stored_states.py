@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.state_cache.store import FORMAT, StateStore
 
@@ -49,7 +49,7 @@ class StoredStates:
             L tensors of B x T x C'; zero at padding.
 
         Raises:
-            UserError: if stored states are damaged, do not fit into half precision, or there is no space left.
+            InputError: if stored states are damaged, do not fit into half precision, or there is no space left.
         """
         words = tokens.cpu()
         lengths = words.ne(self.lm.padding_idx).sum(1).tolist()
@@ -138,7 +138,7 @@ def _precision(lm: PretrainedLM) -> Precision:
 
 def _in_range(stored: Tensor, half: bool) -> Tensor:
     if half and not stored.isfinite().all():
-        raise UserError(
+        raise InputError(
             "--src-lm-cache-half: the language model has states above 65,504, the most that half precision holds: "
             "leave it out."
         )

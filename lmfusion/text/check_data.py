@@ -10,7 +10,7 @@ import numpy as np
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import _code_to_dtype
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.text.dictionaries import read_dictionary
 
 _MAGIC = b"MMIDIDX\x00\x00" + (1).to_bytes(8, "little")  # and the version
@@ -46,11 +46,11 @@ def check_folder(folder: Path) -> list[Text]:
         The texts, in order of their names.
 
     Raises:
-        UserError: if there is no text, or a file is missing, damaged or belongs to another dictionary.
+        InputError: if there is no text, or a file is missing, damaged or belongs to another dictionary.
     """
     indices = sorted(folder.glob("*.idx"))
     if not indices:
-        raise UserError(f"{folder} has no binarized text (*.idx): give the folder that fairseq-preprocess made.")
+        raise InputError(f"{folder} has no binarized text (*.idx): give the folder that fairseq-preprocess made.")
     dictionaries: dict[str, Dictionary] = {}
     texts = []
     for index in indices:
@@ -81,7 +81,7 @@ def check_binarized(path: Path, dictionary: Sized) -> tuple[int, int]:
         The number of its sentences and of its tokens.
 
     Raises:
-        UserError: naming the file and the fix.
+        InputError: naming the file and the fix.
     """
     index, data = Path(f"{path}.idx"), Path(f"{path}.bin")
     with index.open("rb") as stream:
@@ -89,17 +89,17 @@ def check_binarized(path: Path, dictionary: Sized) -> tuple[int, int]:
     kind = _code_to_dtype.get(header[17]) if len(header) == _HEADER else None
     count = int.from_bytes(header[18:], "little")
     if header[:17] != _MAGIC or kind is None or index.stat().st_size != _HEADER + count * 12:
-        raise UserError(f"{index} is cut or damaged, or of another format than mmap: {_AGAIN}.")
+        raise InputError(f"{index} is cut or damaged, or of another format than mmap: {_AGAIN}.")
     if count == 0:
-        raise UserError(f"{index} has no sentence: prepare it again from a text that has one (fairseq-preprocess).")
+        raise InputError(f"{index} has no sentence: prepare it again from a text that has one (fairseq-preprocess).")
     sizes = np.fromfile(index, np.int32, count, offset=_HEADER).astype(np.int64)
     starts = np.fromfile(index, np.int64, count, offset=_HEADER + count * 4)
     width = np.dtype(kind).itemsize
     ends = np.cumsum(sizes) * width
     if (sizes < 0).any() or not np.array_equal(starts, ends - sizes * width):
-        raise UserError(f"{index} is damaged: {_AGAIN}.")
+        raise InputError(f"{index} is damaged: {_AGAIN}.")
     if not data.is_file() or data.stat().st_size != ends[-1]:
-        raise UserError(f"{data} is not as long as {index.name} says: {_AGAIN}.")
+        raise InputError(f"{data} is not as long as {index.name} says: {_AGAIN}.")
     _check_ids(data, kind, len(dictionary))
     return count, int(sizes.sum())
 
@@ -112,7 +112,7 @@ def _check_ids(data: Path, kind: type, symbols: int) -> None:
         part = ids[start : start + _AT_ONCE]
         if part.min() < 0 or part.max() >= symbols:
             wrong = int(part.max() if part.max() >= symbols else part.min())
-            raise UserError(
+            raise InputError(
                 f"{data} has a token of number {wrong:,}, and its dictionary has {symbols:,} symbols: it is damaged, "
                 f"or the dictionary is another one's. P{_AGAIN[1:]}."
             )

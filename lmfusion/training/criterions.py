@@ -16,7 +16,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 )
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.training.chunked_loss import ChunkedLoss, chunked_cross_entropy
 
 _CHUNK_HELP = "tokens whose logits exist at once; 0: as many as 24 MiB hold"
@@ -25,15 +25,15 @@ _CHUNK_HELP = "tokens whose logits exist at once; 0: as many as 24 MiB hold"
 def _check(model: Any, chunk_tokens: int, reduce: bool) -> None:
     """Refuse settings under which the loss would differ from fairseq's."""
     if not getattr(model, "takes_head", False):
-        raise UserError(
+        raise InputError(
             "the chunked criterions need a model of lmfusion's (transformer_lmfusion, bi_transformer_lm, "
             "uni_transformer_lm): leave chunked_ out of --criterion, or choose one of these models "
             "(transformer_lmfusion without language models is fairseq's transformer)."
         )
     if chunk_tokens < 0:
-        raise UserError(f"--loss-chunk-tokens {chunk_tokens} is no number of tokens: give one from 1, or 0.")
+        raise InputError(f"--loss-chunk-tokens {chunk_tokens} is no number of tokens: give one from 1, or 0.")
     if not reduce:
-        raise UserError("the chunked criterions give sums only: leave chunked_ out of --criterion for single losses.")
+        raise InputError("the chunked criterions give sums only: leave chunked_ out of --criterion for single losses.")
 
 
 def _with_head(model: Any, sample: dict[str, Any], prefix: int, **settings: Any) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class ChunkedCrossEntropy(CrossEntropyCriterion):
             The loss (a scalar), the sample size and the values to log, as fairseq's criterion does.
 
         Raises:
-            UserError: if the model takes no head, or single losses are asked for.
+            InputError: if the model takes no head, or single losses are asked for.
         """
         _check(model, self.loss_chunk_tokens, reduce)
         settings = {"padding_idx": self.padding_idx, "chunk_tokens": self.loss_chunk_tokens}
@@ -131,7 +131,7 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
             The loss (a scalar), the sample size and the values to log, as fairseq's criterion does.
 
         Raises:
-            UserError: if the model takes no head, or single losses are asked for.
+            InputError: if the model takes no head, or single losses are asked for.
         """
         _check(model, self.loss_chunk_tokens, reduce)
         settings = {

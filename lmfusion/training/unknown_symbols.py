@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from fairseq.data import Dictionary, LanguagePairDataset, MonolingualDataset
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -68,14 +68,14 @@ def check_unknown_symbols(task: Any) -> None:
         task: fairseq's, of translation or language modeling; others are not checked.
 
     Raises:
-        UserError: if more than half of the symbols of a text are unknown.
+        InputError: if more than half of the symbols of a text are unknown.
     """
     for split, dataset in task.datasets.items():
         for side, texts, dictionary in _sides(dataset, task):
             share = unknown_share(texts, dictionary)
             logger.info(f"unknown symbols (<unk>) in {split}, {side}: {share:.2%}")
             if share > MOST:
-                raise UserError(
+                raise InputError(
                     f"{share:.1%} of the symbols in the data set {split}, {side}, are unknown (<unk>): its text was "
                     f"segmented by another BPE model than its dictionary is of. Prepare the data again with the BPE "
                     f"model and the dictionary that belong together."

@@ -14,7 +14,7 @@ from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
 
 from lmfusion.checkpoint.files import is_checkpoint
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import Head, PretrainedLM
 from lmfusion.lm.precision import training_autocast
 from lmfusion.lm.transformer.config import complete_config
@@ -35,7 +35,7 @@ class TransformerLM(PretrainedLM):
         dictionary: of the text.
 
     Raises:
-        UserError: if sizes contradict each other, or the dictionary is not used as a whole.
+        InputError: if sizes contradict each other, or the dictionary is not used as a whole.
     """
 
     architecture: ClassVar[str]
@@ -56,7 +56,7 @@ class TransformerLM(PretrainedLM):
         """Read a checkpoint of fairseq-train, of ``lmfusion export``, average or convert.
 
         Raises:
-            UserError: if it is damaged or unsafe, or its weights are not those of the model it describes.
+            InputError: if it is damaged or unsafe, or its weights are not those of the model it describes.
         """
 
         def build(model: dict[str, Any], task: dict[str, Any], symbols: list[str]) -> PretrainedLM:
@@ -134,10 +134,10 @@ class TransformerLM(PretrainedLM):
         """Refuse rows with more tokens than the model has positions.
 
         Raises:
-            UserError: naming both lengths.
+            InputError: naming both lengths.
         """
         if length > self.sentence_limit + 2:
-            raise UserError(
+            raise InputError(
                 f"a sentence of {length} tokens is longer than the {self.sentence_limit} positions "
                 f"of the language model: shorten or drop it (fairseq: "
                 f"--skip-invalid-size-inputs-valid-test, --max-source-positions), or pretrain with "
@@ -148,7 +148,7 @@ class TransformerLM(PretrainedLM):
         """Refuse sentences longer than the model has positions; a row may be longer by padding.
 
         Raises:
-            UserError: naming both lengths.
+            InputError: naming both lengths.
         """
         if layout.padding.size(1) > self.sentence_limit + 2:  # lengths on a GPU would have to be waited for
             self.check_length(int(layout.lengths.max()))
@@ -171,16 +171,16 @@ class TransformerLM(PretrainedLM):
 def _check_sizes(config: dict[str, Any], dictionary: Dictionary) -> None:
     channels, heads = config["decoder_embed_dim"], config["decoder_attention_heads"]
     if config["decoder_layers"] < 1:
-        raise UserError(f"--decoder-layers {config['decoder_layers']}: give 1 or more.")
+        raise InputError(f"--decoder-layers {config['decoder_layers']}: give 1 or more.")
     if channels < 1:
-        raise UserError(f"--decoder-embed-dim {channels}: give 1 or more.")
+        raise InputError(f"--decoder-embed-dim {channels}: give 1 or more.")
     if heads < 1 or channels % heads:
-        raise UserError(
+        raise InputError(
             f"--decoder-attention-heads {heads} do not divide the {channels} channels of --decoder-embed-dim: give a "
             f"number that does."
         )
     if len(dictionary) != len(dictionary.symbols):
-        raise UserError(
+        raise InputError(
             f"--output-dictionary-size {len(dictionary)} leaves out symbols of the dictionary's "
             f"{len(dictionary.symbols)}, without which no other model could use the language model: leave it out."
         )
@@ -204,7 +204,7 @@ class TrainableLM(FairseqLanguageModel):
             cfg: fairseq's whole configuration.
 
         Raises:
-            UserError: if --beam is below 1.
+            InputError: if --beam is below 1.
         """
         check_beam(cfg.generation.beam)
         super().prepare_for_inference_(cfg)
@@ -214,10 +214,10 @@ def check_task(task: Any) -> None:
     """Refuse a task that gives a language model sentences of a source language.
 
     Raises:
-        UserError: naming what the model is for.
+        InputError: naming what the model is for.
     """
     if isinstance(task, TranslationTask):
-        raise UserError(
+        raise InputError(
             "this is a language model, which translates nothing: give the checkpoint of a translation model, or --task "
             "language_modeling. A language model joins a translation model by --src-lm, --tgt-lm or --lm-path."
         )
@@ -227,7 +227,7 @@ def check_beam(beam: int) -> None:
     """Refuse a beam without a hypothesis.
 
     Raises:
-        UserError: naming the value.
+        InputError: naming the value.
     """
     if beam < 1:
-        raise UserError(f"--beam {beam}: give the number of hypotheses, 1 or more.")
+        raise InputError(f"--beam {beam}: give the number of hypotheses, 1 or more.")

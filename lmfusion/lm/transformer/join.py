@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.kernels import attention as cpu_attention
 from lmfusion.kernels.dropout import dropout
 from lmfusion.kernels.matrix_product import Linear, linear
@@ -31,7 +31,7 @@ class AttentionJoin(nn.Module):
         dropout, attention_dropout, activation_dropout: as in a tower's block.
 
     Raises:
-        UserError: if ``num_heads`` does not divide ``embed_dim``.
+        InputError: if ``num_heads`` does not divide ``embed_dim``.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class AttentionJoin(nn.Module):
     ) -> None:
         super().__init__()
         if embed_dim % num_heads:
-            raise UserError(f"{num_heads} attention heads do not divide {embed_dim} channels")
+            raise InputError(f"{num_heads} attention heads do not divide {embed_dim} channels")
         self.num_heads = num_heads
         self.concat_query = concat_query
         self.fwd_layer_norm = LayerNorm(embed_dim)

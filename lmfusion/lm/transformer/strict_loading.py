@@ -6,7 +6,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
 
 PREFIX = "decoder."
@@ -22,7 +22,7 @@ def load_strictly(lm: PretrainedLM, weights: dict[str, Tensor], path: Path) -> N
         path: of the checkpoint, for messages.
 
     Raises:
-        UserError: if they are not those of the model (all differences are listed by name).
+        InputError: if they are not those of the model (all differences are listed by name).
     """
     stripped = {
         (name[len(PREFIX) :] if name.startswith(PREFIX) else name): value
@@ -47,5 +47,5 @@ def load_strictly(lm: PretrainedLM, weights: dict[str, Tensor], path: Path) -> N
         f"{kind}: {', '.join(names)}" for kind, names in problems.items() if names
     )
     if found:
-        raise UserError(f"the weights in {path} are not those of the model it describes. {found}.")
+        raise InputError(f"the weights in {path} are not those of the model it describes. {found}.")
     lm.load_state_dict(stripped)
