@@ -97,8 +97,8 @@ def fairseq_preprocess(work: Path, flags: list[str], log: Path) -> dict[str, dic
     output = log.read_text(encoding="utf-8", errors="replace")
     if status:
         last = (output.strip().splitlines() or ["no output"])[-1]
-        mend = " Free some space, then run the same command again." if "No space left" in output else ""
-        raise textio.DataError(f"{work}: fairseq-preprocess failed: {last}.{mend} (all it said: {log})")
+        fix = " Free some space, then run the same command again." if "No space left" in output else ""
+        raise textio.DataError(f"{work}: fairseq-preprocess failed: {last}.{fix} (all it said: {log})")
     return {
         Path(file).name: {"sentences": int(n), "tokens": int(tokens), "unknown_percent": float(p)}
         for file, n, tokens, p in SUMMARY.findall(output)

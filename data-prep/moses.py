@@ -1,6 +1,6 @@
 """sacremoses' Moses tokenizer with the same output in a fraction of the time.
 
-sacremoses builds the set of all 10,000 letters anew for every word such as "U.S.", asks a regular expression about
+sacremoses builds the set of all 10,000 letters again for every word such as "U.S.", asks a regular expression about
 every word whether it ends in a full stop, and runs each of its expressions over every sentence. Here the sets are built
 once, and an expression that needs a comma or an apostrophe runs only over sentences that have one.
 """

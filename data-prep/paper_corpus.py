@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One corpus of the paper, from download to fairseq's data. Run it again: it goes on where it stopped.
+"""One corpus of the paper, from download to fairseq's data. Run it again: it resumes where it stopped.
 
     python data-prep/paper_corpus.py newscrawl --lang en --out DATA
     python data-prep/paper_corpus.py wmt18_ende --out DATA

@@ -22,7 +22,7 @@ OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DataError(Exception):
-    """Something a person has to mend: the message names the file and the mend."""
+    """Something a person has to fix: the message names the file and the fix."""
 
 
 def open_binary(path: Path) -> IO[bytes]:
@@ -129,7 +129,7 @@ def writing(path: Path) -> Iterator[TextIO]:
 
 
 def run_command(main: Callable[[], None]) -> int:
-    """Run `main`; turn what a person can mend into one line on stderr and exit status 1."""
+    """Run `main`; turn what a person can fix into one line on stderr and exit status 1."""
     try:
         main()
     except DataError as error:
@@ -139,7 +139,7 @@ def run_command(main: Callable[[], None]) -> int:
         print(f"error: {describe_os_error(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nInterrupted; run the same command again to go on.", file=sys.stderr)
+        print("\nInterrupted; run the same command again to resume.", file=sys.stderr)
         return 130
     return 0
 

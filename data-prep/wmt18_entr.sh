@@ -4,7 +4,7 @@
 #   bash data-prep/wmt18_entr.sh --out DATA [--scale full|tiny] [--dry-run] [...]
 #
 # Needs minutes and 1 GB after wmt18_ende.sh; it makes newscrawl and the joint BPE where they are missing (--dry-run tells).
-# Run the same command again after an interruption: it goes on where it was. All options: --help; see
+# Run the same command again after an interruption: it resumes where it stopped. All options: --help; see
 # data-prep/README.md. NO_SETUP=1 takes the active Python environment instead of .venv.
 set -euo pipefail
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"

@@ -10,7 +10,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmfusion.errors import LMFusionError, UserError
+from lmfusion.errors import InputError, LMFusionError, UserError
 
 if TYPE_CHECKING:
     from lmfusion import scoring
@@ -24,6 +24,7 @@ USER_DIR = str(Path(__file__).resolve().parent)
 __version__ = "0.1.0"
 __all__ = [
     "USER_DIR",
+    "InputError",
     "LMFusionError",
     "PretrainedLM",
     "UserError",
@@ -39,14 +40,14 @@ _LAZY = {"PretrainedLM": "lmfusion.lm.interface", "load_lm": "lmfusion.lm.loadin
 
 
 def install() -> None:
-    """Register everything of lmfusion's with fairseq and apply the table of patches, at most once."""
+    """Register lmfusion's models, criterions and tokenizers with fairseq and patch it; a second call does nothing."""
     from lmfusion import plugin
 
     plugin.install()
 
 
 class _PackagePath(list[str]):
-    """The package's ``__path__``, by which fairseq asks whether a ``--user-dir`` is this package, imported before.
+    """The package's ``__path__``: answers fairseq's question whether a ``--user-dir`` is this package, imported before.
 
     fairseq then registers nothing more (it imports ``models/`` at the first import only), and of any other folder of
     the same name it says no more than that the name is taken.
@@ -55,7 +56,7 @@ class _PackagePath(list[str]):
     def __contains__(self, folder: object) -> bool:
         if not any(Path(str(folder)).resolve() == Path(own).resolve() for own in self):
             install()  # so that the error below ends the command in one line
-            raise UserError(
+            raise InputError(
                 f"--user-dir {folder} is another copy of lmfusion than the one that is loaded, {USER_DIR}: give that "
                 f"folder (lmfusion user-dir prints it), or start the command in the environment of the other copy."
             )

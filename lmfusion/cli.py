@@ -1,4 +1,4 @@
-"""The command ``lmfusion``; a mistake of the user's ends in one line and status 2."""
+"""The command ``lmfusion``; bad input ends in one line and status 2."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ SUCCESS, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command.
+    """Run one command of ``lmfusion``.
 
     Args:
-        arguments: as on the command line, which they are by default.
+        arguments: words of the command line, without the program's name; by default those of this process.
 
     Returns:
-        The exit status: 0, 2 for a user's mistake, 130 when interrupted.
+        The exit status: 0, 2 for bad input, 130 when interrupted.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 gets a question mark, not a traceback
@@ -48,12 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _discard_output() -> None:
-    """What is still to be written would fail again when Python ends."""
+    """Send the rest of the output nowhere: writing it would fail again when Python ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """All commands; each names the function that runs it by ``set_defaults(run=…)``."""
+    """Return the parser of all commands; each names the function that runs it by ``set_defaults(run=…)``."""
     parser = argparse.ArgumentParser(
         prog="lmfusion", description="Pretrained language models inside sequence-to-sequence models (fairseq plugin)."
     )

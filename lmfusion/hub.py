@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from lmfusion.checkpoint.reading import model_config, read_checkpoint
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.transformer.base import check_beam
 
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
@@ -24,17 +24,23 @@ _ODD_CONTENT = (
     ImportError,
     OmegaConfBaseException,
 )
-"""What fairseq trips over in a configuration with values of the wrong types."""
+"""Exceptions that fairseq raises at a configuration with values of the wrong types."""
 
 
 class Translator(hub_utils.GeneratorHubInterface):
-    """fairseq's interface, with sources cut as they were in training (``--truncate-source``)."""
+    """A loaded model that translates: fairseq's hub interface, with sources cut as in training (--truncate-source)."""
 
     def encode(self, sentence: str) -> Tensor:
-        """Text to token ids, ending in </s>: T.
+        """Encode text as token ids that end in </s>.
+
+        Args:
+            sentence: raw text; it is tokenized and segmented as in training.
+
+        Returns:
+            T ids.
 
         Raises:
-            UserError: if the sentence is longer than the model takes and was not to be cut.
+            InputError: if the sentence is longer than the model takes and was not to be cut.
         """
         tokens: Tensor = super().encode(sentence)
         limit = self.max_positions[0]
@@ -42,22 +48,22 @@ class Translator(hub_utils.GeneratorHubInterface):
             return tokens
         if self.task.cfg.truncate_source:
             return torch.cat([tokens[: limit - 1], tokens[-1:]])
-        raise UserError(
+        raise InputError(
             f"a sentence of {len(tokens)} tokens is longer than the {limit} the model takes: cut or split it "
             f"({sentence[:60]}…)."
         )
 
     def generate(self, tokenized_sentences: Any, beam: int = 5, *args: Any, **kwargs: Any) -> Any:
-        """Return the hypotheses of each sentence, the best first; of no sentence none.
+        """Return the hypotheses of each sentence, best first; an empty list without sentences.
 
         Args:
             tokenized_sentences: token ids of each sentence (T), or of one.
-            beam: number of hypotheses.
+            beam: number of hypotheses, 1 or more.
             *args: further arguments of fairseq's method.
             **kwargs: settings of the search (``lenpen=0.6``).
 
         Raises:
-            UserError: the beam has no hypothesis.
+            InputError: if ``beam`` is below 1.
         """
         check_beam(beam)
         if not len(tokenized_sentences):
@@ -73,32 +79,35 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
 
     Args:
         path: a checkpoint, or a folder with ``checkpoint_best.pt`` or ``checkpoint_last.pt`` in it.
-        overrides: config values to replace, e.g. ``data="folder/with/dictionaries"`` or
+        overrides: configuration values to replace, e.g. ``data="folder/with/dictionaries"`` or
             ``sentencepiece_model="spm.model"`` where these have moved.
 
+    Returns:
+        The model in evaluation mode, with fairseq's methods (``translate``, ``score``, ``sample``).
+
     Raises:
-        UserError: if there is no checkpoint there, it cannot be read or is no such model, or its dictionaries are
+        InputError: if there is no checkpoint there, it cannot be read or is no such model, or its dictionaries are
             not where they were.
     """
     checkpoint = _checkpoint(Path(path))
     state = read_checkpoint(checkpoint)
     config = model_config(checkpoint, state)
     if "encoder_layers" not in config:
-        raise UserError(f"{checkpoint} is no sequence-to-sequence model: load a language model with lmfusion.load_lm.")
-    with _as_user_error(checkpoint):
+        raise InputError(f"{checkpoint} is no sequence-to-sequence model: load a language model with lmfusion.load_lm.")
+    with _as_input_error(checkpoint):
         return _build(checkpoint, state["cfg"]["task"], overrides)
 
 
 @contextmanager
-def _as_user_error(checkpoint: Path) -> Iterator[None]:
-    """Turn what fairseq trips over in a checkpoint's configuration or weights into an error about that checkpoint."""
+def _as_input_error(checkpoint: Path) -> Iterator[None]:
+    """Turn fairseq's exceptions at a checkpoint's configuration or weights into one error that names the checkpoint."""
     try:
         yield
-    except UserError:
+    except InputError:
         raise
     except _ODD_CONTENT as error:
         text = " ".join(str(error).split())[:500].rstrip(".")
-        raise UserError(f"{checkpoint} makes no model: {type(error).__name__}: {text}.") from error
+        raise InputError(f"{checkpoint} cannot be loaded as a model: {type(error).__name__}: {text}.") from error
 
 
 def _build(checkpoint: Path, task: dict[str, Any], overrides: dict[str, Any]) -> Translator:
@@ -107,7 +116,7 @@ def _build(checkpoint: Path, task: dict[str, Any], overrides: dict[str, Any]) ->
         language = overrides.get(f"{side}_lang") or task[f"{side}_lang"]
         dictionary = Path(folders[0]) / f"dict.{language}.txt"
         if not dictionary.is_file():
-            raise UserError(
+            raise InputError(
                 f"{dictionary} does not exist, and without its dictionaries a model cannot read or write text: give "
                 f'the folder that fairseq-preprocess made, load_model(..., data="…").'
             )
@@ -124,4 +133,4 @@ def _checkpoint(path: Path) -> Path:
     for name in CHECKPOINTS:
         if (path / name).is_file():
             return path / name
-    raise UserError(f"{path} holds neither {' nor '.join(CHECKPOINTS)}: give the path of a checkpoint.")
+    raise InputError(f"{path} holds neither {' nor '.join(CHECKPOINTS)}: give the path of a checkpoint.")

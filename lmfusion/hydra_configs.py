@@ -1,4 +1,4 @@
-"""What lmfusion's config files need under fairseq-hydra-train, before fairseq imports ``common.user_dir``.
+"""The callback and the resolver that lmfusion's config files need before fairseq imports ``common.user_dir``.
 
 Hydra imports this module where a config file names it, as a callback and for ``${lmfusion_user_dir:}``.
 """
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 from omegaconf import DictConfig, OmegaConf
 
 from lmfusion import plugin
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 try:
     from hydra.experimental.callback import Callback
@@ -25,25 +25,30 @@ OmegaConf.register_new_resolver("lmfusion_user_dir", lambda: str(Path(__file__).
 
 
 class CheckConfig(Callback):
-    """Named by lmfusion's config files; refuses a configuration with values still to be given, or with unknown ones."""
+    """A Hydra callback of lmfusion's config files that refuses missing values and unknown settings."""
 
     def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Register everything, then check the configuration, whose parts for fairseq are those of ``FairseqConfig``."""
+        """Register lmfusion with fairseq, then check the configuration; exit with status 1 if that fails.
+
+        Args:
+            config: the composed configuration; its sections other than ``hydra`` are fairseq's.
+            **kwargs: unused; Hydra passes them.
+        """
         plugin.install()  # fairseq fills in a model's defaults before it imports --user-dir
         ours = OmegaConf.masked_copy(config, [key for key in config if key != "hydra"])
         missing = sorted(_missing(OmegaConf.to_container(ours)))
         if missing:
             given = " ".join(f"{key}=…" for key in missing)
-            _leave(UserError(f"the configuration leaves these values to you: add {given}"))
+            _leave(InputError(f"the configuration leaves these values to you: add {given}"))
         for group, section in ours.items_ex(resolve=False):
             known = getattr(OmegaConf.get_type(section), "__dataclass_fields__", None)  # model, task … come untyped
             unknown = sorted(set(section) - set(known)) if known else []
             if unknown:
-                _leave(UserError(f"{group}.{unknown[0]} is no setting of fairseq, and would be ignored: leave it out."))
+                _leave(InputError(f"{group}.{unknown[0]} is no setting of fairseq and would be ignored: leave it out."))
 
 
 def _missing(values: Any, name: str = "") -> Iterator[str]:
-    """Names of what is ``???``; what refers to it by ``${…}`` is not meant."""
+    """Yield the names of values that are ``???``, but not of those that refer to one by ``${…}``."""
     if isinstance(values, dict):
         for key, value in values.items():
             yield from _missing(value, f"{name}.{key}" if name else str(key))
@@ -51,7 +56,7 @@ def _missing(values: Any, name: str = "") -> Iterator[str]:
         yield name
 
 
-def _leave(error: UserError) -> NoReturn:
+def _leave(error: InputError) -> NoReturn:
     sys.stdout.flush()
     print(f"lmfusion: error: {error}", file=sys.stderr)
     sys.exit(1)

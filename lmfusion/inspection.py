@@ -1,4 +1,4 @@
-"""What is in a checkpoint: its kind, size, the language models inside and how their layers are mixed."""
+"""Describe a checkpoint: its kind, its size, the language models inside and how their layers are mixed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lmfusion.checkpoint.reading import DAMAGE, first_line, read_checkpoint
 from lmfusion.convert.variant import StateList
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
@@ -27,31 +27,31 @@ _NO_PARAMETERS = (".version", "._float_tensor")
 
 @dataclass(frozen=True)
 class LanguageModel:
-    """A language model inside a sequence-to-sequence model."""
+    """A language model inside a sequence-to-sequence model, as a checkpoint describes it."""
 
     side: str
     kind: str
     fusion: str
-    """The integration: "elmo" (frozen, its layers mixed), "finetune" (trained, its top layer) or another."""
+    """Name of the integration: "elmo" (frozen, its layers mixed), "finetune" (trained, its top layer) or another."""
     tensors: int
     parameters: int
     trained: int
-    """Parameters of these that training changes (in the end, where it leaves the model alone at first)."""
+    """Number of parameters that training changes, sooner or later."""
     frozen: bool
-    """Whether there are none."""
+    """True if training changes none of them."""
     frozen_layers: int
-    """Lower layers kept as pretrained, together with the embeddings, in a fine-tuned model; 0: nothing is kept."""
+    """Number of lower layers frozen, together with the embeddings, in a fine-tuned model; 0: none, nor embeddings."""
     lr_scale: float
-    """What multiplies the learning rate of what is trained."""
+    """Factor on the learning rate of the trained parameters."""
     frozen_updates: int
-    """Updates at the beginning that leave the model as it is."""
+    """Number of first updates that leave the language model unchanged."""
     dictionary_hash: str | None
     fingerprint: str | None
 
 
 @dataclass(frozen=True)
 class Mix:
-    """gamma, and softmax(lambda) by layer state, of one side."""
+    """The weights of one side's layer mix: gamma, and softmax(lambda) by the names of the layer states."""
 
     side: str
     gamma: float
@@ -60,7 +60,7 @@ class Mix:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What :func:`inspect_checkpoint` found."""
+    """A description of a checkpoint, as :func:`inspect_checkpoint` returns it."""
 
     path: str
     kind: str
@@ -73,23 +73,26 @@ class Inspection:
     mixes: list[Mix]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Return the description as plain values, ready for JSON."""
         return asdict(self)
 
 
 def inspect_checkpoint(path: str | Path) -> Inspection:
     """Describe a checkpoint of any fairseq model without building the model.
 
+    Args:
+        path: of the checkpoint file.
+
     Raises:
-        UserError: the file is missing, damaged, unsafe or not a checkpoint, or its configuration cannot be read.
+        InputError: if the file is missing, damaged, unsafe or not a checkpoint, or its configuration cannot be read.
     """
     state = read_checkpoint(path)
     try:
         return _described(path, state)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     except (*DAMAGE, ArithmeticError) as error:
-        raise UserError(
+        raise InputError(
             f"{path} is damaged or not what it says: its configuration cannot be read ({first_line(error)}). Copy or "
             f"train it again."
         ) from error
@@ -116,7 +119,11 @@ def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
 
 
 def count_parameters(weights: Mapping[str, Tensor]) -> int:
-    """Numbers in a state dict that are weights; what two names share (tied embeddings) counts once."""
+    """Count the parameters in a state dict; a matrix under two names (tied embeddings) counts once.
+
+    Args:
+        weights: tensors by name; integers and fairseq's version markers are not counted.
+    """
     counted: dict[tuple[int, ...], list[Tensor]] = {}
     total = 0
     for tensor in _parameters(weights).values():
@@ -141,8 +148,8 @@ def state_names(stored: Mapping[str, Any], count: int) -> list[str]:
     """Return the names of a language model's layer states in the order in which they are mixed.
 
     Args:
-        stored: what a checkpoint's config says of a side's language model, in the terms of today.
-        count: of states.
+        stored: the description of a side's language model in a checkpoint's configuration, in the terms of today.
+        count: L, number of layer states.
     """
     if stored.get("states"):
         return list(stored["states"])
@@ -175,30 +182,26 @@ def _updates(state: Mapping[str, Any]) -> int | None:
 
 
 def _stored(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the config says of a side's language model.
-
-    Raises:
-        UserError: if that is damaged.
-    """
+    """Return the configuration's description of a side's language model; refuse a damaged one."""
     name = f"{side}_lm_config"
     stored = config.get(name) or {}
     try:
         values = json.loads(stored) if isinstance(stored, str) else stored
     except (json.JSONDecodeError, RecursionError) as error:
-        raise UserError(f"its {name} is damaged ({first_line(error)}). Copy or train it again.") from error
+        raise InputError(f"its {name} is damaged ({first_line(error)}). Copy or train it again.") from error
     if not isinstance(values, dict) or not isinstance(values.get("lm", {}), dict):
-        raise UserError(f"its {name} is damaged (it describes no language model). Copy or train it again.")
+        raise InputError(f"its {name} is damaged (it describes no language model). Copy or train it again.")
     return modern_side(values)
 
 
 def _lm_prefix(side: str, weights: Mapping[str, Tensor]) -> str:
-    """Return what the names of a side's language model's weights begin with."""
+    """Return the prefix of the names of the weights of a side's language model."""
     prefixes = [f"{STACKS[side]}.{holder}.representation.lm." for holder in ("embed_tokens", "reader")]
     return next((prefix for prefix in prefixes if any(name.startswith(prefix) for name in weights)), prefixes[0])
 
 
 def _outside(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return what is in no language model."""
+    """Return the weights that belong to no language model."""
     prefixes = tuple(_lm_prefix(side, weights) for side in SIDE_NAMES)
     return {name: tensor for name, tensor in weights.items() if not name.startswith(prefixes)}
 

@@ -1,4 +1,4 @@
-"""What makes fairseq know lmfusion: patches, then everything that registers itself."""
+"""Make lmfusion known to fairseq: apply the patches, then import everything that registers itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def uninstall() -> None:
 
 
 def _import_fairseq() -> None:
-    """Import fairseq without its line that a package for speech is missing, which says nothing to our users."""
+    """Import fairseq without its log line about a missing speech package, which means nothing to our users."""
     logger = logging.getLogger("fairseq.tasks.text_to_speech")
     level = logger.level
     logger.setLevel(logging.WARNING)

@@ -10,7 +10,7 @@
 #   generate baseline && score baseline
 #
 # Every command runs in a run folder $OUT/NAME (run.json, logs, checkpoints, scores.json): finished ones are skipped,
-# killed ones go on, none is overwritten by other settings.
+# killed ones resume, none is overwritten by other settings.
 set -euo pipefail
 
 # ======================================================================================================================

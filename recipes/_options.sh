@@ -29,7 +29,7 @@ Options:
   --dry-run        print every command and run none; with --nodes N, for so many machines of a SLURM cluster
   -h, --help       this text
 Other numbers are set in the environment; the recipe's _corpus.sh and recipes/_paper.sh list them with their defaults.
-Run the same command again after an interruption: finished steps are skipped, a killed training goes on.
+Run the same command again after an interruption: finished steps are skipped, a killed training resumes.
 END
 }
 

@@ -19,7 +19,7 @@ fi
 . recipes/_common.sh
 . recipes/_launch.sh
 
-# need FILE MEND: a file that has to be there; a dry run says what is missing and goes on.
+# need FILE MEND: a file that has to be there; a dry run says what is missing and continues.
 need() {
     [[ ! -e "$1" ]] || return 0
     [[ -n "$DRY_RUN" ]] || die "$1: no such file. $2"

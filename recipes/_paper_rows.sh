@@ -3,7 +3,7 @@
 #
 # The folder's _corpus.sh gives SRC TGT, PAIRS (folder of the binarized pairs), SPM, SIZE (_wmt_en_de_big, _tiny or
 # nothing), TEST_SETS (words SUBSET:NAME:TEXT, the main one first), TEXTS (folder of the raw text), LABELS (flags of
-# beside_published.py), TASK_FLAGS, GENERATE_FLAGS, METRIC_FLAGS, and SRC_LM, TGT_LM with their mends.
+# beside_published.py), TASK_FLAGS, GENERATE_FLAGS, METRIC_FLAGS, and SRC_LM, TGT_LM with their fixes.
 # shellcheck disable=SC2034,SC2153  # what sources this uses and sets them
 set -euo pipefail
 . recipes/_stages.sh
@@ -124,7 +124,7 @@ all_rows() {
         folders+=("$OUT/$name")
     done
     [[ -n "$TRAIN_ONLY" ]] || do_or_show python "$ROOT/recipes/beside_published.py" "${folders[@]}" "${LABELS[@]}"
-    [[ -z "$failed" ]] || die "failed:$failed. What they said is above and in $OUT/ROW/*.log; run this again to go on."
+    [[ -z "$failed" ]] || die "failed:$failed. What they said is above and in $OUT/ROW/*.log; run this again to resume."
 }
 
 # sweep_row NAME: train a row with every dropout, and test the one of the lowest validation loss.

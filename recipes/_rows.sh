@@ -82,5 +82,5 @@ all_rows() {
         folders+=("$OUT/$name")
     done
     python -m lmfusion.report.table "${folders[@]}" --save "$OUT/table.txt"
-    [[ -z "$failed" ]] || die "failed:$failed. What they said is above and in $OUT/ROW/*.log; run this again to go on."
+    [[ -z "$failed" ]] || die "failed:$failed. What they said is above and in $OUT/ROW/*.log; run this again to resume."
 }

@@ -74,10 +74,10 @@ stage() {
     STAGE_EXPECTED=$((STAGE_EXPECTED + STAGE_SECONDS[number]))
 }
 
-# When a stage fails or is interrupted: keep its time, say how to go on.
+# When a stage fails or is interrupted: keep its time, say how to resume.
 stage_stopped() {
     [[ -n "$STAGE_CURRENT" ]] || return 0
     printf '%s\t%s\tstopped\n' "$STAGE_CURRENT" "$((SECONDS - STAGE_START))" >>"$OUT/stages.tsv"
-    printf '\nStopped in stage %s (%s). The same command goes on from there.\n' \
+    printf '\nStopped in stage %s (%s). The same command resumes there.\n' \
         "$STAGE_CURRENT" "${STAGE_NAMES[STAGE_CURRENT]}" >&2
 }

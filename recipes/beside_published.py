@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.report.page import published
 from lmfusion.runs.run_folder import RunFolder
 
@@ -88,7 +88,7 @@ def main() -> int:
                 rows.append((path.name, *bleu_lines(scores, strategy, args.pair, args.pairs)))
             else:
                 print(f"  {path.name}: no scores yet")
-    except UserError as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if rows:

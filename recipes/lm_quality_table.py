@@ -16,7 +16,7 @@ from lowest_loss import validation_loss
 from study import into_page
 from study.task import corpus_folder, read_lines
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.report.compare import compare_systems
 from lmfusion.report.page.figure import Figure, drawing, finish
 from lmfusion.runs.run_folder import RunFolder
@@ -49,7 +49,7 @@ def read(out: Path, updates: Sequence[int]) -> list[Point]:
     """The baseline and a point for each language model.
 
     Raises:
-        UserError: one has not finished.
+        InputError: one has not finished.
     """
     points = [Point("baseline", None, RunFolder(out / "baseline"))]
     for number in updates:
@@ -57,8 +57,8 @@ def read(out: Path, updates: Sequence[int]) -> list[Point]:
         points.append(Point(f"{number:,}", perplexity, RunFolder(out / f"with-{number}" / "src_elmo_shdemb")))
     for point in points:
         if not point.run.scores.get("test"):
-            raise UserError(
-                f"{point.run.path}: no score of the test set. Run lm_quality.sh, which goes on where it was."
+            raise InputError(
+                f"{point.run.path}: no score of the test set. Run lm_quality.sh, which resumes where it stopped."
             )
     return points
 
@@ -117,7 +117,7 @@ def main() -> int:
         if args.into:
             RESULTS.mkdir(parents=True, exist_ok=True)
             into_page.fill(args.into, args.out, RESULTS, "lm_quality", f"{args.pairs}")
-    except UserError as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

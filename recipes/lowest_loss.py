@@ -10,7 +10,7 @@ import math
 import sys
 from pathlib import Path
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.runs.run_folder import FINISHED, RunFolder
 
 
@@ -18,14 +18,16 @@ def validation_loss(folder: Path) -> float:
     """The lowest validation loss of a finished training, in bits, label smoothing included.
 
     Raises:
-        UserError: the training has not finished, or never had a loss that is a number.
+        InputError: the training has not finished, or never had a loss that is a number.
     """
     step = RunFolder(folder).step("train")
     if step.get("state") != FINISHED:
-        raise UserError(f"{folder}: its training has not finished ({step.get('state', 'not begun')}). Finish it first.")
+        raise InputError(
+            f"{folder}: its training has not finished ({step.get('state', 'not begun')}). Finish it first."
+        )
     loss = step["result"].get("best_valid_loss")
     if loss is None or not math.isfinite(loss):
-        raise UserError(f"{folder}: no validation gave a loss that is a number; see its train.log.")
+        raise InputError(f"{folder}: no validation gave a loss that is a number; see its train.log.")
     return float(loss)
 
 
@@ -37,7 +39,7 @@ def main() -> int:
         return 2
     try:
         losses = {folder: validation_loss(folder) for folder in folders}
-    except UserError as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     best = min(folders, key=lambda folder: losses[folder])

@@ -8,7 +8,7 @@
 # same. Prints a table and keeps it in FOLDER/KIND.tsv.
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
 # Takes:    some 5 minutes a model on one free CPU core with bf16 units.
-# Run it again after an interruption: it goes on where it was.
+# Run it again after an interruption: it resumes where it stopped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

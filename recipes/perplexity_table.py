@@ -14,18 +14,18 @@ from pathlib import Path
 
 from lowest_loss import validation_loss
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 def row(folder: Path, lang: str) -> str:
     """One line of the table: name, sentences, BPE symbols and perplexity per BPE symbol.
 
     Raises:
-        UserError: the training has not finished, or its data are not there.
+        InputError: the training has not finished, or its data are not there.
     """
     path = folder.parent / f"data.{folder.name}" / "prepare.json"
     if not path.is_file():
-        raise UserError(f"{path}: no such file. The data of {folder} lie there when perplexity_by_text.sh trained it.")
+        raise InputError(f"{path}: no such file. The data of {folder} lie there when perplexity_by_text.sh trained it.")
     train = json.loads(path.read_text(encoding="utf-8"))["counts"][f"lm.{lang}"]["files"]["train"]
     perplexity = 2 ** validation_loss(folder)  # the loss is in bits
     return f"{folder.name}\t{train['sentences']}\t{train['tokens']}\t{perplexity:.2f}"
@@ -38,7 +38,7 @@ def main() -> int:
         return 2
     try:
         rows = [row(Path(word), sys.argv[1]) for word in sys.argv[2:]]
-    except UserError as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     print("\n".join(["model\tsentences\tsymbols\tperplexity", *rows]))

@@ -6,7 +6,7 @@
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
 # Takes:    about an hour and a half for the cloze LM and 10 minutes for the causal LM on one CPU core with bf16 units, 1 GB of disk.
 # Expect:   valid_ppl as in pretrained/README.md; the logs of the shipped models lie beside it.
-# Run it again after an interruption: it goes on where it was.
+# Run it again after an interruption: it resumes where it stopped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 OUT="${1:-runs/pretrain_debian}"

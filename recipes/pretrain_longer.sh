@@ -8,7 +8,7 @@
 # Writes FOLDER/en-cloze.pt or FOLDER/de-causal.pt, spm.model and dict.txt; rows take them by PRETRAINED=FOLDER.
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
 # Takes:    half a second an update on one CPU core with bf16 units; the number of updates is LM_UPDATES.
-# Run it again after an interruption: it goes on where it was.
+# Run it again after an interruption: it resumes where it stopped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -8,7 +8,7 @@
 #   --out DIR        the one folder everything goes to (default: runs/quickstart)
 #   --from-scratch   use no shipped LM or BPE: learn a BPE, and use the LM of stage 2
 #
-# Run the same command again after an interruption: it goes on where it was. The numbers (sizes, learning rates,
+# Run the same command again after an interruption: it resumes where it stopped. The numbers (sizes, learning rates,
 # updates) are in one block at the top of recipes/_common.sh; each can be overridden in the environment.
 # Uses a GPU where there is one. NO_SETUP=1 takes the active Python environment instead of making .venv.
 set -euo pipefail

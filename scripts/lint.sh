@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks style (ruff) and types (mypy); their settings are in pyproject.toml.
 #
-#   bash scripts/lint.sh [--fix]        --fix lets ruff mend what it can
+#   bash scripts/lint.sh [--fix]        --fix lets ruff fix what it can
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -95,7 +95,7 @@ make_venv() {
     fi
     if ! "$PYTHON" -m venv --clear "$VENV" || ! venv_works; then
         die "$PYTHON -m venv could not make a working $VENV (its own message is above)." \
-            "If the disk is full or read-only, mend that; else try another Python: PYTHON=... bash scripts/setup.sh"
+            "If the disk is full or read-only, fix that; else try another Python: PYTHON=... bash scripts/setup.sh"
     fi
 }
 
@@ -109,7 +109,7 @@ pip_install() {
 
 only_news() { awk '!/^Requirement already satisfied/ { print; fflush() }'; }
 
-# Ends with the mend if pip's complaints tell of a full disk or a lost network.
+# Ends with the fix if pip's complaints tell of a full disk or a lost network.
 explain_known_failure() {
     if grep -qiE 'no space left|disk quota exceeded' "$PIP_LOG"; then
         die "the disk is full: pip could not write to $PWD/$VENV or to its temporary folder ${TMPDIR:-/tmp}." \
@@ -125,7 +125,7 @@ explain_known_failure() {
 explain_pip_failure() {
     explain_known_failure
     die "pip failed; its own message is above and in $PIP_LOG." \
-        "Run this again when it is mended; what is there is kept."
+        "Run this again when it is fixed; what is there is kept."
 }
 
 install_torch() {
@@ -160,7 +160,7 @@ install_torch_without_gpu() {
 
 verify() {
     "$VENV_PYTHON" - <<'PYTHON' || die "the installed packages do not work together (message above)." \
-        "Make the environment anew: rm -rf $VENV && bash scripts/setup.sh"
+        "Make the environment again: rm -rf $VENV && bash scripts/setup.sh"
 import importlib.metadata as metadata
 import logging
 import platform

@@ -1,4 +1,4 @@
-"""Downloads that go on where they stopped, and are used only after their size and checksum have been verified."""
+"""Downloads that resume where they stopped, and are used only after their size and checksum have been verified."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Downloads:
         advice = f"delete {path} to fetch it again, or give another file by --local {source.name}=PATH"
         if source.size_known and size < source.size:
             raise textio.DataError(
-                f"{source.name}: {path} has {size:,} of {source.size:,} bytes. Run the same command again to go on; "
+                f"{source.name}: {path} has {size:,} of {source.size:,} bytes. Run the same command again to resume; "
                 f"if it stays so, {advice}."
             )
         if source.size_known and size > source.size:
@@ -135,7 +135,7 @@ def _digests(path: Path, checksum: str | None) -> dict[str, str]:
 
 
 def download(source: Source, partial: Path) -> None:
-    """Fetch a source into `partial`, going on where that file ends.
+    """Fetch a source into `partial`, resuming where that file ends.
 
     Raises:
         DataError: the address cannot be read, or the connection broke; what came is kept.
@@ -155,14 +155,14 @@ def download(source: Source, partial: Path) -> None:
     except (urllib.error.URLError, ssl.SSLError, TimeoutError, ConnectionError, HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         raise textio.DataError(
-            f"{source.name}: {source.url} cannot be fetched ({reason}). Run the same command again to go on, or fetch "
+            f"{source.name}: {source.url} cannot be fetched ({reason}). Run the same command again to resume, or fetch "
             f"it by other means and give it by --local {source.name}=PATH."
         ) from error
     size = partial.stat().st_size
     if total is not None and size < total:
         raise textio.DataError(
             f"{source.name}: the connection broke after {size:,} of {total:,} bytes of {source.url}. Run the same "
-            f"command again to go on."
+            f"command again to resume."
         )
 
 

@@ -1,4 +1,4 @@
-"""Files that are whole at every moment: written under another name, flushed to the disk, renamed."""
+"""Write files that are whole at every moment: under another name, flushed to the disk, then renamed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lmfusion.checkpoint.locks import try_lock
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -20,18 +20,18 @@ UNFINISHED = ".unfinished"
 """Ending of a file that is being written; before it stands the number of the process that writes it."""
 
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says when there is none left: on the disk, of one's share, for one file."""
+"""Error numbers of a full disk, a used-up quota and a file that is too large."""
 
 
-class CannotWriteError(UserError):
-    """A file that could not be written; nothing of it is left, and what was there before is as it was."""
+class CannotWriteError(InputError):
+    """Raised when a file cannot be written; nothing of it is left, and an earlier file of that name is unchanged."""
 
     def __init__(self, path: Path, cause: OSError) -> None:
         self.errno = cause.errno
-        mend = "check that its folder exists and that you may write there"
+        fix = "check that its folder exists and that you may write there"
         if cause.errno in NO_SPACE:
-            mend = f"make room on its disk, which has {_free(path)} free"
-        super().__init__(f"{path} could not be written ({cause.strerror or cause}): {mend}. Nothing was changed.")
+            fix = f"make room on its disk, which has {_free(path)} free"
+        super().__init__(f"{path} could not be written ({cause.strerror or cause}): {fix}. Nothing was changed.")
 
 
 def _free(path: Path) -> str:
@@ -42,7 +42,7 @@ def _free(path: Path) -> str:
 
 
 class _Stream:
-    """A file that remembers why it could not be written: what writes to it (torch.save) may raise something else."""
+    """A file that remembers why writing failed: torch.save may hide the cause behind an error of its own."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -61,7 +61,13 @@ class _Stream:
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Any]:
-    """A stream for a file's new content; after the block the file is whole and on the disk, or as it was.
+    """Open a stream for a file's new content; after the block the file is whole and on the disk, or unchanged.
+
+    Args:
+        path: of the file to write or replace.
+
+    Yields:
+        A binary stream with ``write`` and ``flush``.
 
     Raises:
         CannotWriteError: if there is no folder for it, no right to write, or no space left.
@@ -91,7 +97,7 @@ def remove_unfinished(folder: Path) -> None:
     """Remove unfinished checkpoints of processes that were killed; those of living processes stay.
 
     Args:
-        folder: in which checkpoints are written.
+        folder: where a run saves its checkpoints.
     """
     for file in sorted(folder.glob(f"*.pt*{UNFINISHED}")):
         try:
@@ -105,7 +111,7 @@ def remove_unfinished(folder: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Put the new name on the disk as well, where the file system lets one."""
+    """Flush the folder, so that the new name is on the disk as well, where the file system supports that."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

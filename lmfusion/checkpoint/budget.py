@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 SPARE = 2 << 30
 """Bytes beyond the weights, for what no file holds: tables of positions, masks."""
@@ -21,11 +21,11 @@ TIMES = 8
 
 
 class _Budget(TorchDispatchMode):
-    """Counts the bytes of new tensors before they are made.
+    """A torch mode that counts the bytes of new tensors before they are made, and stops at a limit.
 
     Args:
         limit: bytes.
-        refusal: what to say beyond it.
+        refusal: message of the error beyond it.
     """
 
     def __init__(self, limit: int, refusal: str) -> None:
@@ -35,12 +35,12 @@ class _Budget(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         self.left -= _bytes_made(func, args, kwargs or {})
         if self.left < 0:
-            raise UserError(self.refusal)
+            raise InputError(self.refusal)
         return func(*args, **(kwargs or {}))
 
 
 def _bytes_made(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> int:
-    """Return the bytes of what an operation makes from sizes, or from tensors that it spreads; else 0."""
+    """Return the bytes that an operation allocates from sizes alone, or by expanding tensors; else 0."""
     if any(argument.name == "device" for argument in func._schema.arguments):  # empty, zeros, arange …
         sizes = {name: value for name, value in kwargs.items() if name not in ("generator", "pin_memory")}
         made = func(*args, **{**sizes, "device": torch.device("meta")})
@@ -56,14 +56,14 @@ def _bytes_made(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> int:
 
 @contextmanager
 def building_from(paths: Sequence[str | Path]) -> Iterator[None]:
-    """Bound the memory of models that are built inside by the size of the files that describe them.
+    """Bound the memory of models that are built in this context by the size of the files that describe them.
 
     Args:
         paths: of checkpoints; with a frozen language model in a file beside one, that counts, too, as do the parts of
             one that fairseq keeps in shards.
 
     Raises:
-        UserError: inside, before a tensor is made that goes beyond.
+        InputError: in the context, before a tensor is made that exceeds the bound.
     """
     whole = {path for path in map(Path, paths) if path.is_file()}
     files = whole | {part for path in {*map(Path, paths)} - whole for part in path.parent.glob(f"{path.stem}*.pt")}

@@ -19,14 +19,14 @@ from typing import Any
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from lmfusion.checkpoint.literals import evaluate
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 _REFERENCE = re.compile(r"\$\{[\w.]+\}")
-"""The value of another field."""
+"""Text that stands for the value of another field."""
 
 
 def check_types(path: Path, state: Mapping[str, Any]) -> None:
-    """Refuse values of other types than their fields.
+    """Refuse a checkpoint whose configuration has a value of another type than its field.
 
     Text from which fairseq reads a value (``"[1, 2]"`` for a list) counts as that value. Fields that the model does not
     have are fairseq's to ignore.
@@ -36,7 +36,7 @@ def check_types(path: Path, state: Mapping[str, Any]) -> None:
         state: the checkpoint, with its configuration in ``cfg`` or, of older versions, in ``args``.
 
     Raises:
-        UserError: naming the field, its type and the value.
+        InputError: naming the field, its type and the value.
     """
     args, cfg = state.get("args"), state.get("cfg")
     sections = _plain(cfg) if isinstance(cfg, (Mapping, DictConfig)) else {}
@@ -50,7 +50,7 @@ def check_types(path: Path, state: Mapping[str, Any]) -> None:
 
 
 def check_fields(path: Path, values: Mapping[Any, Any], kinds: Mapping[str, Any]) -> None:
-    """Refuse values of other types than these.
+    """Refuse configuration values that are not of the types given for their names.
 
     Args:
         path: for messages.
@@ -58,12 +58,12 @@ def check_fields(path: Path, values: Mapping[Any, Any], kinds: Mapping[str, Any]
         kinds: types as dataclasses write them, by name; others are not looked at.
 
     Raises:
-        UserError: naming the field, its type and the value.
+        InputError: naming the field, its type and the value.
     """
     for name in values.keys() & kinds.keys():
         if not _fits(kinds[name], values[name]):
             wanted = getattr(kinds[name], "__name__", None) or str(kinds[name])
-            raise UserError(
+            raise InputError(
                 f"{path} is damaged or not what it says: {name} of its configuration is {str(values[name])[:100]!r} "
                 f"({type(values[name]).__name__}), not {wanted}. Nothing of it was used."
             )
@@ -115,12 +115,12 @@ def _flags_of(owner: Any) -> dict[str, Any]:
 
 
 def _is_reader(kind: Any) -> bool:
-    """Whether the type of a flag is a function of fairseq that reads a value from text."""
+    """Return True if a flag's type is a function of fairseq that parses a value from text."""
     return isinstance(kind, types.FunctionType) and kind.__module__.startswith("fairseq.")
 
 
 def _fits(kind: Any, value: Any) -> bool:
-    """Whether a value, or what fairseq reads from it if it is text, is of a type."""
+    """Return True if a value, or what fairseq parses from it if it is text, has a type."""
     if value is None or kind is Any or (isinstance(value, str) and _REFERENCE.fullmatch(value)):
         return True
     origin, inner = typing.get_origin(kind), typing.get_args(kind)

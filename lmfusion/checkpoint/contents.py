@@ -1,4 +1,4 @@
-"""Whether what a checkpoint holds is what fairseq's checkpoints hold, so that no later step trips over it."""
+"""Validate the content of a checkpoint, so that no later step fails at a value that fairseq never writes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 # Sizes in a model's configuration from which memory is taken before any weight is looked at.
 _LAYERS = re.compile(r".*_layers$")
@@ -21,41 +21,41 @@ _LONGEST = 10_000_000
 
 
 def check_contents(path: Path, state: Any) -> None:
-    """Refuse what is no checkpoint.
+    """Validate the structure of a checkpoint that was read.
 
     Args:
-        path: for messages.
-        state: what was read.
+        path: of the file, for messages.
+        state: its content.
 
     Raises:
-        UserError: naming what is not as it should be.
+        InputError: if it is no fairseq checkpoint; the message names the entry.
     """
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
-        raise UserError(f"{path} is not a fairseq checkpoint: it has no model weights in it.")
+        raise InputError(f"{path} is not a fairseq checkpoint: it has no model weights in it.")
     odd = sorted(str(name) for name, value in state["model"].items() if not _is_weight(name, value))
     if odd:
-        raise UserError(f"{path}: these are among its weights and are none: {', '.join(odd[:20])}.")
+        raise InputError(f"{path}: these are among its weights and are none: {', '.join(odd[:20])}.")
     _check_storages(path, state)
     if isinstance(state.get("args"), Tensor):
-        raise UserError(f"{path} is damaged or not a fairseq checkpoint: its args are a tensor.")
+        raise InputError(f"{path} is damaged or not a fairseq checkpoint: its args are a tensor.")
     for name, kinds in (("cfg", (dict,)), ("extra_state", (dict,)), ("optimizer_history", (list,))):
         _check_kind(path, name, state.get(name), kinds)
     for entry in state.get("optimizer_history") or []:
         if not isinstance(entry, dict):
-            raise UserError(f"{path} is damaged or not a fairseq checkpoint: its optimizer_history is none.")
+            raise InputError(f"{path} is damaged or not a fairseq checkpoint: its optimizer_history is none.")
         _check_kind(path, "num_updates", entry.get("num_updates"), (int,))
     for name, section in (state.get("cfg") or {}).items():
         _check_kind(path, f"cfg.{name}", section, (dict, Namespace) if name in ("model", "task") else (object,))
 
 
 def _check_storages(path: Path, state: dict[str, Any]) -> None:
-    """Refuse tensors that say they are larger than what is stored of them: a copy would take any amount of memory."""
+    """Refuse tensors whose shape exceeds their storage: a copy of one could take any amount of memory."""
     for name, tensor in _tensors(state):
         if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
-            raise UserError(f"{path}: {name} is no plain tensor, as those of fairseq's checkpoints are.")
+            raise InputError(f"{path}: {name} is no plain tensor, as those of fairseq's checkpoints are.")
         stored = tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size()
         if tensor.numel() * tensor.element_size() > stored:
-            raise UserError(
+            raise InputError(
                 f"{path} is damaged or not what it says: {name} of shape {tuple(tensor.shape)} would take "
                 f"{tensor.numel() * tensor.element_size():,} bytes, and {stored:,} are stored. Copy or train it again."
             )
@@ -80,14 +80,14 @@ def _is_weight(name: Any, value: Any) -> bool:
 
 def _check_kind(path: Path, name: str, value: Any, kinds: tuple[type, ...]) -> None:
     if value is not None and not isinstance(value, kinds):
-        raise UserError(
+        raise InputError(
             f"{path} is damaged or not a fairseq checkpoint: its {name} is a {type(value).__name__}, not a "
             f"{kinds[0].__name__}."
         )
 
 
 def check_sizes(path: Path, state: dict[str, Any]) -> None:
-    """Refuse a model of sizes that its weights cannot have, before anything of such a size is made.
+    """Refuse a configuration whose sizes its weights cannot have, before a model of that size is built.
 
     Args:
         path: for messages.
@@ -95,7 +95,7 @@ def check_sizes(path: Path, state: dict[str, Any]) -> None:
             wide as it says.
 
     Raises:
-        UserError: naming the size.
+        InputError: naming the size.
     """
     model = (state.get("cfg") or {}).get("model") or {}
     model, tensors = vars(model) if isinstance(model, Namespace) else model, len(state["model"])
@@ -106,7 +106,7 @@ def check_sizes(path: Path, state: dict[str, Any]) -> None:
         limits = ((_LAYERS, tensors), (_WIDTHS, max(numbers, 1)), (_LENGTHS, _LONGEST))
         limit = next((limit for pattern, limit in limits if pattern.match(name)), value)
         if value > limit or (value < -1 and not _LAYERS.match(name)):
-            raise UserError(
+            raise InputError(
                 f"{path} is damaged or not what it says: {name} is {value:,}, and it has {tensors:,} tensors with "
                 f"{numbers:,} numbers."
             )

@@ -1,4 +1,4 @@
-"""Whether a checkpoint file is whole, which can be said without unpickling it.
+"""Check that a checkpoint file is whole, without unpickling it.
 
 torch writes a check sum of every tensor into its files and does not look at it when reading: a bit that was flipped on
 a disk would be a silently wrong weight.
@@ -17,9 +17,12 @@ _ANY_PICKLE_START = b"\x80"
 
 
 def damage(path: Path) -> str | None:
-    """What is wrong with a file that torch wrote, by its check sums; None if nothing is.
+    """Return what the check sums of a file written by torch show to be damaged; None if nothing is.
 
     Files of torch's old format, which the paper's released code wrote, have none.
+
+    Args:
+        path: of the file.
 
     Raises:
         OSError: if it cannot be read.
@@ -29,13 +32,13 @@ def damage(path: Path) -> str | None:
 
 
 def is_zip(path: Path) -> bool:
-    """Whether a file begins as torch's format of today does."""
+    """Return True if a file begins like torch's present (zip) format."""
     with path.open("rb") as stream:
         return stream.read(len(_ZIP_START)) == _ZIP_START
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Return whether a file begins as one that torch wrote, in its format of today or the old one."""
+    """Return True if a file begins like one that torch wrote, in its present format or the old one."""
     if not path.is_file():
         return False
     with path.open("rb") as stream:
@@ -43,7 +46,7 @@ def is_checkpoint(path: Path) -> bool:
 
 
 def other_kind(path: Path) -> str | None:
-    """Return what a file is that cannot be a checkpoint by its first bytes ("it is a text file …"); None if it can be.
+    """Return what a file is if its first bytes rule out a checkpoint ("it is a text file …"); None if they do not.
 
     Raises:
         OSError: if it cannot be read.
@@ -62,7 +65,7 @@ def other_kind(path: Path) -> str | None:
 
 @lru_cache(maxsize=64)
 def _damage(path: str, size: int, *_: int) -> str | None:
-    """Once per content: a run that resumes reads its checkpoint several times."""
+    """Check a file once per content: a run that resumes reads its checkpoint several times."""
     if not is_zip(Path(path)):
         return None
     try:

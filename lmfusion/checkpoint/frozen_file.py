@@ -1,4 +1,4 @@
-"""A frozen language model in a file of its own, which all checkpoints of a run refer to by its content.
+"""Keep a frozen language model in a separate file, to which all checkpoints of a run refer by its content.
 
 A checkpoint keeps, in place of the weights, where they belong (a prefix of names), the name of the file beside it and
 the SHA-256 of the weights. Whoever reads the checkpoint gets it complete, or an error.
@@ -17,21 +17,21 @@ import torch
 from torch import Tensor
 
 from lmfusion.checkpoint.atomic_files import replacing
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 KEY = "frozen_lms"
-"""Of a checkpoint: {prefix: {"file": name, "sha256": of the weights}}."""
+"""Key in a checkpoint of the references, {prefix: {"file": name, "sha256": of the weights}}."""
 
 _CHECKED: set[tuple[Path, int, int, int]] = set()
-"""Files whose content this process has compared with their names: path, size, time, number."""
+"""Files whose content this process has compared with their names: path, size, time of change, inode."""
 
 _NAME = re.compile(r"frozen_lm\.[0-9a-f]{16}\.pt")
 
 
 def digest(weights: Mapping[str, Tensor]) -> str:
-    """SHA-256 (hex) over names, types, shapes and bytes of tensors."""
+    """Return the SHA-256 (hex) over names, types, shapes and bytes of tensors."""
     total = hashlib.sha256()
     for name, value in sorted(weights.items()):
         total.update(f"{name}\n{value.dtype}\n{tuple(value.shape)}\n".encode())
@@ -39,19 +39,19 @@ def digest(weights: Mapping[str, Tensor]) -> str:
     return total.hexdigest()
 
 
-def take_out(
+def externalize(
     state: dict[str, Any], prefixes: Sequence[str], folder: Path, *, read: Callable[[Path], dict[str, Any]]
 ) -> dict[str, Any]:
-    """A checkpoint without the weights under these prefixes, which are in files in ``folder`` from then on.
+    """Return a checkpoint whose weights under these prefixes have been moved to files in ``folder``.
 
     Args:
         state: the checkpoint; it is left as it is.
-        prefixes: of the names of weights, each of one language model.
-        folder: in which the checkpoint will be written.
-        read: reads a file with weights, or raises UserError.
+        prefixes: of the names of weights, one for each language model.
+        folder: where the checkpoint will be written.
+        read: function that reads a file with weights, or raises InputError.
 
     Raises:
-        UserError: if a file cannot be written.
+        InputError: if a file cannot be written.
     """
     model, references = dict(state["model"]), {}
     for prefix in prefixes:
@@ -59,52 +59,52 @@ def take_out(
         weights = {name[len(prefix) :]: value for name, value in inside.items()}
         sha256 = digest(weights)
         file = folder / f"frozen_lm.{sha256[:16]}.pt"
-        if not (file.exists() and _holds(file, sha256, read)):
+        if not (file.exists() and _verify(file, sha256, read)):
             with replacing(file) as stream:
                 torch.save({"model": weights}, stream)
         references[prefix] = {"file": file.name, "sha256": sha256}
     return {**state, "model": model, KEY: references}
 
 
-def _holds(file: Path, sha256: str, read: Callable[[Path], dict[str, Any]]) -> bool:
-    """Whether a file that is there already holds these weights: all checkpoints to come would be lost with it."""
+def _verify(file: Path, sha256: str, read: Callable[[Path], dict[str, Any]]) -> bool:
+    """Return True if an existing file holds these weights, on which all checkpoints to come will depend."""
     about = file.stat()
     known = (file, about.st_size, about.st_mtime_ns, about.st_ino)
     if known not in _CHECKED:
         try:
             whole = digest(read(file)["model"]) == sha256
-        except UserError as error:
-            logger.warning(f"{error} It is written anew.")
+        except InputError as error:
+            logger.warning(f"{error} It is written again.")
             return False
         if not whole:
-            logger.warning(f"{file} does not hold the weights that its name says: it is written anew.")
+            logger.warning(f"{file} does not hold the weights that its name says: it is written again.")
             return False
         _CHECKED.add(known)
     return True
 
 
-def put_back(state: dict[str, Any], path: Path, *, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
-    """A checkpoint with the weights that it refers to.
+def inline(state: dict[str, Any], path: Path, *, read: Callable[[Path], dict[str, Any]]) -> dict[str, Any]:
+    """Return a checkpoint with the weights that it refers to put back in their places.
 
     Args:
-        state: as read from ``path``; changed.
+        state: as read from ``path``; it is changed.
         path: of the checkpoint.
-        read: reads a file with weights, or raises UserError.
+        read: function that reads a file with weights, or raises InputError.
 
     Raises:
-        UserError: if a file is missing, damaged or another one.
+        InputError: if a file is missing, damaged or another one.
     """
     references = state.pop(KEY, None)
     for prefix, reference in _checked(path, references).items():
         file = path.parent / reference["file"]
         if not file.exists():
-            raise UserError(
+            raise InputError(
                 f"{path} keeps its frozen language model in {file.name} beside it, and that file is missing: copy it "
                 f"from the folder the checkpoint comes from (lmfusion export makes one file of both)."
             )
         weights = read(file)["model"]
         if digest(weights) != reference["sha256"]:
-            raise UserError(
+            raise InputError(
                 f"{file}, the frozen language model of {path.name}, is not the one it was trained with: copy it again "
                 f"from the folder the checkpoint comes from."
             )
@@ -113,7 +113,7 @@ def put_back(state: dict[str, Any], path: Path, *, read: Callable[[Path], dict[s
 
 
 def _checked(path: Path, references: Any) -> dict[str, dict[str, str]]:
-    """References as they are written by :func:`take_out`: to files beside the checkpoint and nowhere else."""
+    """Return references in the form of :func:`externalize`, to files beside the checkpoint; refuse any other."""
     entries = references.items() if isinstance(references, dict) else [] if references is None else [("", None)]
     for prefix, reference in entries:
         if (
@@ -122,5 +122,5 @@ def _checked(path: Path, references: Any) -> dict[str, dict[str, str]]:
             or not all(isinstance(reference.get(key), str) for key in ("file", "sha256"))
             or not _NAME.fullmatch(reference["file"])
         ):
-            raise UserError(f"{path} is damaged: what it says of its frozen language model ({KEY}) cannot be read.")
+            raise InputError(f"{path} is damaged: what it says of its frozen language model ({KEY}) cannot be read.")
     return dict(entries)

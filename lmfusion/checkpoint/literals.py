@@ -21,8 +21,8 @@ def evaluate(text: Any) -> Any:
             by ``+`` and repeated by ``*``; sums and products of numbers.
 
     Raises:
-        TypeError: if it is no text, as of :func:`eval`.
-        ValueError: if it is anything else, or its value is too large.
+        TypeError: if it is no text, as with :func:`eval`.
+        ValueError: if it is any other expression, or its value is too large.
     """
     if not isinstance(text, str):
         raise TypeError(f"an expression is text, not {type(text).__name__}")

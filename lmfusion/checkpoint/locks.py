@@ -14,7 +14,7 @@ import socket
 import weakref
 from pathlib import Path
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ def try_lock(descriptor: int) -> bool:
         descriptor: of a file open for writing.
 
     Raises:
-        OSError: the file system has no locks.
+        OSError: if the file system has no locks.
     """
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -46,24 +46,27 @@ def try_lock(descriptor: int) -> bool:
 
 
 class FolderLock:
-    """Keeps other processes from training into a folder as long as this object lives."""
+    """A lock that keeps other processes from training into a folder as long as this object lives."""
 
     def __init__(self, descriptor: int) -> None:
         self._close = weakref.finalize(self, os.close, descriptor)
 
 
 _held: weakref.WeakValueDictionary[tuple[int, Path], FolderLock] = weakref.WeakValueDictionary()
-"""By process and folder: a second descriptor of the same file would release the lock when it is closed."""
+"""Locks by process and folder: a second descriptor of the same file would release the lock when it is closed."""
 
 
 def lock_folder(folder: Path) -> FolderLock:
-    """Lock a folder for a training run of this process; where the file system has no locks, only warn.
+    """Lock a folder for a training run of this process; only warn where the file system has no locks.
 
     Args:
         folder: an existing one. A file ``.lock`` in it says which process had the lock last.
 
+    Returns:
+        The lock; it is released when nothing refers to it any more.
+
     Raises:
-        UserError: another process trains into it, or the file cannot be written.
+        InputError: if another process trains into it, or the file cannot be written.
     """
     key = (os.getpid(), folder.resolve())
     if (held := _held.get(key)) is not None:
@@ -72,7 +75,7 @@ def lock_folder(folder: Path) -> FolderLock:
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
     except OSError as error:
-        raise UserError(f"{file} cannot be opened ({error.strerror}): choose another --save-dir.") from error
+        raise InputError(f"{file} cannot be opened ({error.strerror}): choose another --save-dir.") from error
     lock = FolderLock(descriptor)
     try:
         free = try_lock(descriptor)
@@ -84,7 +87,7 @@ def lock_folder(folder: Path) -> FolderLock:
         return lock
     if not free:
         owner = _OWNER.match(os.read(descriptor, 300))
-        raise UserError(
+        raise InputError(
             f"--save-dir {folder} belongs to another training process that is running "
             f"({owner[0].decode() if owner else 'which one is unknown'}): wait for its end or stop it, or choose "
             f"another --save-dir."

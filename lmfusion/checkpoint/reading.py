@@ -18,9 +18,9 @@ import torch
 from lmfusion.checkpoint import frozen_file
 from lmfusion.checkpoint.contents import check_contents
 from lmfusion.checkpoint.files import damage, is_zip, other_kind
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
-# What torch's reader trips over in a file that was cut or is something else.
+# Exceptions of torch's reader at a file that was cut or is something else.
 DAMAGE = (
     *(RuntimeError, EOFError, OSError, ValueError, LookupError, AttributeError, AssertionError, TypeError),
     struct.error,
@@ -28,7 +28,7 @@ DAMAGE = (
 
 
 def safe_types(*more: Any) -> torch.serialization.safe_globals:
-    """Return a context in which torch reads what fairseq's checkpoints consist of besides tensors and plain values.
+    """Return a context in which torch accepts the types in fairseq's checkpoints besides tensors and plain values.
 
     Args:
         more: further types to accept. None of these may run code when it is unpickled.
@@ -45,53 +45,62 @@ def safe_types(*more: Any) -> torch.serialization.safe_globals:
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
-    """Read a checkpoint file safely, with a frozen language model that it keeps in a file of its own.
+    """Read a checkpoint safely, together with a frozen language model that it keeps in a separate file.
+
+    Args:
+        path: of the checkpoint.
+
+    Returns:
+        The checkpoint as fairseq writes it: ``model`` (weights by name), ``cfg`` or ``args``, and more.
 
     Raises:
-        UserError: if there is no such file, or it is truncated, damaged, not a checkpoint, or holds
+        InputError: if there is no such file, or it is truncated, damaged, not a checkpoint, or holds
             anything but weights and plain values.
     """
     path = Path(path)
-    return frozen_file.put_back(read_file(path), path, read=read_file)
+    return frozen_file.inline(read_file(path), path, read=read_file)
 
 
 def check_checkpoint(path: str | Path) -> None:
-    """Refuse what :func:`read_checkpoint` refuses, without reading all weights into memory.
+    """Refuse a checkpoint that :func:`read_checkpoint` refuses, without reading all weights into memory.
+
+    Args:
+        path: of the checkpoint.
 
     Raises:
-        UserError: as there.
+        InputError: under the same conditions.
     """
     path = Path(path)
-    frozen_file.put_back(read_file(path, mmap=True), path, read=lambda file: read_file(file, mmap=True))
+    frozen_file.inline(read_file(path, mmap=True), path, read=lambda file: read_file(file, mmap=True))
 
 
 def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
-    """Read one file safely, and nothing that it refers to.
+    """Read one checkpoint file safely, but no file that it refers to.
 
     Args:
         path: of the file.
         mmap: leave weights on the disk until they are looked at, where the format allows it.
 
     Raises:
-        UserError: as of :func:`read_checkpoint`.
+        InputError: under the conditions of :func:`read_checkpoint`.
     """
     if not path.is_file():
         what = "is a folder, not a checkpoint file" if path.is_dir() else "does not exist"
-        raise UserError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
+        raise InputError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
     try:
         if (kind := other_kind(path)) is not None:
-            raise UserError(f"{path} is not a checkpoint: {kind}. Give the path of one (…/checkpoint_best.pt).")
+            raise InputError(f"{path} is not a checkpoint: {kind}. Give the path of one (…/checkpoint_best.pt).")
         if (found := damage(path)) is not None:
-            raise UserError(_damaged(path, found))
+            raise InputError(_damaged(path, found))
         mmap = mmap and is_zip(path)  # the old format cannot be mapped
         with safe_types():
             state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mmap)
     except pickle.UnpicklingError as error:
-        raise UserError(_refusal(path, error)) from error
-    except UserError:
+        raise InputError(_refusal(path, error)) from error
+    except InputError:
         raise
     except DAMAGE as error:
-        raise UserError(_damaged(path, first_line(error))) from error
+        raise InputError(_damaged(path, first_line(error))) from error
     check_contents(path, state)
     return cast(dict[str, Any], state)
 
@@ -104,16 +113,13 @@ def _damaged(path: Path, reason: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error says in one line, with its kind where that is a word at most."""
+    """Return the first line of an error's message, behind the error's type where that line is one word or none."""
     line = str(error).strip().split("\n")[0][:200]
     return line if " " in line else f"{type(error).__name__} {line}".strip()
 
 
 def _refusal(path: Path, error: BaseException) -> str:
-    """What to say of a file whose pickle asks for more than weights and plain values.
-
-    torch's own words are left out: they advise to switch the protection off.
-    """
+    """Describe why a file was not unpickled, without torch's own words, which advise to switch the protection off."""
     asked = re.search(r"(?:GLOBAL|global) [`'\"]?([A-Za-z_][\w.]*)|[Tt]rying to load unsupported \w+ (\S+)", str(error))
     if asked:
         return (
@@ -125,7 +131,7 @@ def _refusal(path: Path, error: BaseException) -> str:
 
 
 def stored_model_config(state: dict[str, Any]) -> dict[str, Any]:
-    """Return a checkpoint's model configuration whichever way fairseq stored it; empty if it has none."""
+    """Return a checkpoint's model configuration, in whichever form fairseq stored it; empty if it has none."""
     model = (state.get("cfg") or {}).get("model")
     if isinstance(model, Namespace):  # of models without a dataclass
         model = vars(model)
@@ -133,15 +139,19 @@ def stored_model_config(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def model_config(path: Path, state: dict[str, Any]) -> dict[str, Any]:
-    """The checkpoint's model config as a dictionary, whichever way fairseq stored it.
+    """Return a checkpoint's model configuration as a dictionary, in whichever form fairseq stored it.
+
+    Args:
+        path: of the checkpoint, for messages.
+        state: its content.
 
     Raises:
-        UserError: if it has none.
+        InputError: if it has none.
     """
     if model := stored_model_config(state):
         return model
     hint = "It has the format of the paper's 2019 code: bring it over with `lmfusion convert`."
-    raise UserError(
+    raise InputError(
         f"{path} has no model configuration in it, so it cannot be rebuilt. "
         + (hint if state.get("args") is not None else "Train or export it with lmfusion.")
     )

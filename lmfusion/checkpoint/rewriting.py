@@ -1,4 +1,4 @@
-"""Checkpoints into checkpoints: averaged over several, or stripped of what only training needs.
+"""Make checkpoints out of checkpoints: average several, or strip one of what only training needs.
 
 fairseq's own averaging script is not part of its package.
 """
@@ -16,11 +16,11 @@ from torch import Tensor
 
 from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.checkpoint.reading import read_checkpoint
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 def average(paths: Sequence[str | Path], out: str | Path) -> None:
-    """Average the weights of checkpoints of one model; all else is the last one's, without optimizer.
+    """Average the weights of checkpoints of one model; everything else is the last one's, without its optimizer.
 
     Sums are taken in float64. Integers (dictionaries, versions) must be the same in all.
 
@@ -29,10 +29,10 @@ def average(paths: Sequence[str | Path], out: str | Path) -> None:
         out: file to write.
 
     Raises:
-        UserError: if one cannot be read, their weights do not go together, or ``out`` is one of them.
+        InputError: if one cannot be read, their weights do not go together, or ``out`` is one of them.
     """
     if len(paths) < 2:
-        raise UserError(f"averaging needs two checkpoints or more, and {len(paths)} was given.")
+        raise InputError(f"averaging needs two checkpoints or more, and {len(paths)} was given.")
     total: dict[str, Tensor] = {}
     _refuse_to_overwrite(paths, out)
     for path in paths:
@@ -47,12 +47,17 @@ def average(paths: Sequence[str | Path], out: str | Path) -> None:
 
 
 def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
-    """Write a checkpoint for passing on: no optimizer, no folders of this machine; with ``half`` in half precision.
+    """Write a copy of a checkpoint for passing on, without optimizer and without folder names of this machine.
 
-    Configuration is kept of model and task alone, which is what loading needs.
+    Of the configuration only model and task are kept, which is what loading needs.
+
+    Args:
+        path: of the checkpoint.
+        out: file to write.
+        half: store the weights in half precision, which halves the size.
 
     Raises:
-        UserError: if it cannot be read or written, or ``out`` is the same file.
+        InputError: if it cannot be read or written, or ``out`` is the same file.
     """
     _refuse_to_overwrite([path], out)
     state = read_checkpoint(path)
@@ -68,18 +73,22 @@ def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
 def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
     """Write a checkpoint whole or not at all.
 
+    Args:
+        state: its content, as fairseq's checkpoints have it.
+        out: file to write.
+
     Raises:
-        UserError: if there is no folder for it, no right to write, or no space left.
+        InputError: if there is no folder for it, no right to write, or no space left.
     """
     with replacing(out) as stream:
         torch.save(state, stream)
 
 
 def _refuse_to_overwrite(paths: Sequence[str | Path], out: str | Path) -> None:
-    """What is written lacks the optimizer: a run could not go on from it."""
+    """Refuse to write over an input: the result lacks the optimizer, and a run could not resume from it."""
     for path in map(Path, paths):
         if path.exists() and Path(out).exists() and path.samefile(out):
-            raise UserError(f"--out {out} is {path} itself, which would lose its optimizer: give another name.")
+            raise InputError(f"--out {out} is {path} itself, which would lose its optimizer: give another name.")
 
 
 def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:
@@ -87,7 +96,7 @@ def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_folders(section: Any) -> Any:
-    """A config section with file names instead of absolute paths, which would lead nowhere on another machine."""
+    """Return a configuration section with file names in place of absolute paths, which are of this machine only."""
     values = vars(section) if isinstance(section, Namespace) else section
     return {
         name: Path(value).name if isinstance(value, str) and os.path.isabs(value) else value
@@ -102,11 +111,11 @@ def _add(total: dict[str, Tensor], weights: dict[str, Tensor], *, first: str | P
     different = sorted(set(total) ^ set(weights))
     different += sorted(name for name in set(total) & set(weights) if total[name].shape != weights[name].shape)
     if different:
-        raise UserError(
+        raise InputError(
             f"{path} and {first} are checkpoints of different models and cannot be averaged: {', '.join(different)}."
         )
     for name, value in weights.items():
         if value.is_floating_point():
             total[name] += value
         elif not torch.equal(total[name], value):
-            raise UserError(f"{path} and {first} cannot be averaged: {name} differs, and is not a weight.")
+            raise InputError(f"{path} and {first} cannot be averaged: {name} differs, and is not a weight.")

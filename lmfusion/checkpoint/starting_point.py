@@ -1,24 +1,24 @@
-"""Which checkpoint a run starts from."""
+"""Find the checkpoint from which a training run starts."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 LAST = "checkpoint_last.pt"
 
 
 def starts_from(options: Any, suffix: str = "") -> Path | None:
-    """Return the checkpoint that fairseq-train is about to read; None if there is none.
+    """Return the path of the checkpoint that fairseq-train is about to load; None if it starts from scratch.
 
     Args:
         options: fairseq's configuration of checkpoints.
-        suffix: of this process's files, where each writes its own.
+        suffix: of the file names of this process, where each process writes its own checkpoints.
 
     Raises:
-        UserError: a checkpoint that was asked for is not there; fairseq would train from random weights.
+        InputError: if a checkpoint that was asked for does not exist; fairseq would train from random weights.
     """
     last = Path(options.save_dir) / LAST.replace(".pt", f"{suffix}.pt")
     if options.restore_file != LAST:
@@ -33,5 +33,5 @@ def starts_from(options: Any, suffix: str = "") -> Path | None:
         return None
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
-        raise UserError(f"{flag} {path} {what}: give the path of a checkpoint file, or leave {flag} out.")
+        raise InputError(f"{flag} {path} {what}: give the path of a checkpoint file, or leave {flag} out.")
     return path

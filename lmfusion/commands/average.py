@@ -9,7 +9,7 @@ import lmfusion
 
 
 def add(commands: Any) -> None:
-    """The command's flags."""
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "average the weights of several checkpoints of one model"
     parser = commands.add_parser("average", help=text, description=text)
     parser.add_argument("checkpoints", metavar="CKPT", nargs="+", help="two checkpoints or more")
@@ -18,7 +18,7 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """``lmfusion average CKPT… --out FILE``"""
+    """Run ``lmfusion average CKPT… --out FILE``."""
     lmfusion.install()
     from lmfusion.checkpoint import rewriting as checkpoints
 

@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 _MAIN = 'if __name__ == "__main__":'
 
 
 def add(commands: Any) -> None:
-    """The command's flags."""
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "measure speed: both sides of every ratio in one run"
     without = "; without a name, lists the benchmarks; `lmfusion bench all --out DIR` runs all that suit the machine"
     parser = commands.add_parser("bench", help=text, description=text + without)
@@ -26,19 +26,23 @@ def add(commands: Any) -> None:
 
 
 def benchmarks() -> dict[str, Path]:
-    """All there are, by name.
+    """Return the paths of the repository's benchmarks by name.
 
     Raises:
-        UserError: if lmfusion was installed without its repository.
+        InputError: if lmfusion was installed without its repository.
     """
     if not FOLDER.is_dir():
-        raise UserError("the benchmarks are not installed with the package: run this in a clone of the repository.")
+        raise InputError("the benchmarks are not installed with the package: run this in a clone of the repository.")
     scripts = {path.stem: path for path in sorted(FOLDER.glob("*.py"))}
     return {name: path for name, path in scripts.items() if _MAIN in path.read_text(encoding="utf-8")}
 
 
 def run(args: argparse.Namespace) -> None:
-    """``lmfusion bench [NAME [OPTIONS]]``"""
+    """Run ``lmfusion bench [NAME [OPTIONS]]``: list the benchmarks, or run one.
+
+    Raises:
+        InputError: if there is no such benchmark, or it fails.
+    """
     found = benchmarks()
     if args.name is None:
         for name, path in found.items():
@@ -46,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
             print(f"{name:<16} {title.splitlines()[0]}")
         return
     if args.name not in found:
-        raise UserError(f"{args.name}: there is no such benchmark; there are {', '.join(found)}.")
+        raise InputError(f"{args.name}: there is no such benchmark; there are {', '.join(found)}.")
     done = subprocess.run([sys.executable, str(found[args.name]), *args.arguments], check=False)
     if done.returncode:
-        raise UserError(f"the benchmark {args.name} ended with status {done.returncode}; what it said is above.")
+        raise InputError(f"the benchmark {args.name} ended with status {done.returncode}; what it said is above.")

@@ -1,4 +1,4 @@
-"""``lmfusion check-data``: whether binarized texts and their dictionaries belong together."""
+"""``lmfusion check-data``: refuse binarized texts that are damaged or not of their dictionaries."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import lmfusion
 
 
 def add(commands: Any) -> None:
-    """Add the command's flags."""
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "read every token of the texts that fairseq-preprocess made, and refuse damaged ones"
     parser = commands.add_parser("check-data", help=text, description=text)
     parser.add_argument("folder", metavar="DIR", help="what fairseq-train is given: *.bin, *.idx and dict.*.txt")

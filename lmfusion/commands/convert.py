@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import lmfusion
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 def add(commands: Any) -> None:
-    """The command's flags."""
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "convert a checkpoint of the paper's released code (2019)"
     parser = commands.add_parser("convert", help=text, description=text)
     parser.add_argument("checkpoint", metavar="IN", help="language model or sequence-to-sequence model, as released")
@@ -48,16 +48,20 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """``lmfusion convert IN --dict DICT --out OUT``"""
+    """Run ``lmfusion convert IN --dict DICT --out OUT``.
+
+    Raises:
+        InputError: if flags contradict each other, or the checkpoint cannot be read or converted.
+    """
     lmfusion.install()
     from lmfusion.convert import Inputs, convert, summarize
 
     logging.getLogger("hydra").setLevel(logging.WARNING)  # no news of its own start
     if args.out is None and args.check is None:
-        raise UserError("there is nothing to do: give --out FILE to write the converted checkpoint, or --check SAMPLE.")
+        raise InputError("nothing to do: give --out FILE to write the converted checkpoint, or --check SAMPLE.")
     given = [args.checkpoint, args.dict, args.src_dict, args.tgt_dict, *args.lm, args.src_lm, args.tgt_lm]
     if args.out is not None and Path(args.out).resolve() in {Path(path).resolve() for path in given if path}:
-        raise UserError(f"--out {args.out} is one of the files to be read: give another name.")
+        raise InputError(f"--out {args.out} is one of the files to be read: give another name.")
     inputs = Inputs(
         dictionary=args.dict,
         dictionaries={side: path for side, path in (("src", args.src_dict), ("tgt", args.tgt_dict)) if path},
@@ -78,12 +82,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _values(given: Sequence[str]) -> dict[str, Any]:
-    """``NAME=VALUE`` of the command line as Python's values."""
+    """Parse ``NAME=VALUE`` arguments of the command line into Python values by name."""
     values = {}
     for text in given:
         name, equals, value = text.partition("=")
         if not (name.isidentifier() and equals):
-            raise UserError(f"{text!r} is no NAME=VALUE, as in decoder_attention_heads=16.")
+            raise InputError(f"{text!r} is no NAME=VALUE, as in decoder_attention_heads=16.")
         try:
             values[name] = ast.literal_eval(value)
         except (ValueError, SyntaxError):

@@ -10,7 +10,7 @@ import lmfusion
 
 
 def add(commands: Any) -> None:
-    """The command's flags."""
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "write a checkpoint without its optimizer, for passing on"
     parser = commands.add_parser("export", help=text, description=text)
     parser.add_argument("checkpoint", metavar="CKPT", help="checkpoint file of any fairseq model")
@@ -20,7 +20,7 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """``lmfusion export CKPT --out FILE [--half]``"""
+    """Run ``lmfusion export CKPT --out FILE [--half]``."""
     lmfusion.install()
     from lmfusion.checkpoint import rewriting as checkpoints
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
-    """The command's flags."""
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "describe a checkpoint: kind, architecture, parameters, language models inside, mixing weights"
     parser = commands.add_parser("inspect", help=text, description=text)
     parser.add_argument("checkpoint", metavar="CKPT", help="checkpoint file of any fairseq model")
@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """``lmfusion inspect CKPT [--json]``"""
+    """Run ``lmfusion inspect CKPT [--json]``."""
     from rich.console import Console
 
     lmfusion.install()
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _training(lm: LanguageModel, updates: int | None) -> str:
-    """What of a language model is trained, and how."""
+    """Describe which part of a language model is trained, and how."""
     if lm.frozen:
         return "frozen"
     text = "trained" if lm.trained == lm.parameters else f"{lm.trained:,} of them trained"

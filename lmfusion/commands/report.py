@@ -7,14 +7,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
     from lmfusion.report.page.notices import Notices
 
 
 def add(commands: Any) -> None:
-    """The command's flags."""
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "compare run folders in one HTML page, with the same tables as Markdown and CSV and figures as SVG and PNG"
     parser = commands.add_parser("report", help=text, description=text)
     parser.add_argument(
@@ -45,15 +45,15 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """``lmfusion report RUN… --out DIR``
+    """Run ``lmfusion report RUN… --out DIR``: write the page, print the tables.
 
     Raises:
-        UserError: there is nothing to report, or, after everything else was written, some of it could not be read.
+        InputError: if there is nothing to report, or, after everything else was written, some of it could not be read.
     """
     from lmfusion.report.page import build, render, table
 
     if args.source and not args.reference:
-        raise UserError("--source goes with --reference: give both texts of the test set.")
+        raise InputError("--source goes with --reference: give both texts of the test set.")
     options = build.Options(
         title=args.title,
         examples=args.examples,
@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> None:
     unreadable = report.notices.of_kind("bad input")
     if unreadable:
         things = "one thing" if len(unreadable) == 1 else f"{len(unreadable)} things"
-        raise UserError(f"{things} could not be read (see above); {page} has all that could be, and says so.")
+        raise InputError(f"{things} could not be read (see above); {page} has all that could be, and says so.")
 
 
 def _say(notices: Notices) -> None:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
     from lmfusion.scoring.bleu import BleuScore, PairedResult
@@ -95,7 +95,7 @@ def score_bleu(args: argparse.Namespace) -> None:
     """Run ``lmfusion score bleu``: print BLEU and chrF2 (0..100), and the paired test if there is a baseline.
 
     Raises:
-        UserError: a file cannot be read, flags contradict each other, or numbers of sentences differ.
+        InputError: if a file cannot be read, flags contradict each other, or numbers of sentences differ.
     """
     from lmfusion.scoring import bleu
 
@@ -119,11 +119,11 @@ def _read_bleu(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
 
     _check_detokenize(args)
     if bool(args.test_set) != bool(args.language_pair):
-        raise UserError("--test-set and --language-pair go together: --test-set wmt18 --language-pair en-de")
+        raise InputError("--test-set and --language-pair go together: --test-set wmt18 --language-pair en-de")
     if not args.test_set:
         return read_test_set(args.hyp, args.generate, args.ref or [], args.detokenize)
     if args.ref:
-        raise UserError("--test-set brings the references of its own: leave out --ref, or --test-set.")
+        raise InputError("--test-set brings the references of its own: leave out --ref, or --test-set.")
     return read_named_test_set(args.hyp, args.generate, args.test_set, args.language_pair, args.detokenize)
 
 
@@ -132,7 +132,7 @@ def _read_baseline(args: argparse.Namespace, name: str, count: int) -> list[str]
 
     baseline = read_system(args.baseline, bool(args.generate), args.detokenize)
     if len(baseline) != count:
-        raise UserError(
+        raise InputError(
             f"{args.baseline} has {len(baseline)} sentences, but {name} has {count}. "
             "Both have to be outputs for the same test set."
         )
@@ -140,21 +140,21 @@ def _read_baseline(args: argparse.Namespace, name: str, count: int) -> list[str]
 
 
 def _system_name(args: argparse.Namespace) -> str:
-    """Return the file's name, which stands beside "baseline" in the results."""
+    """Return the system's file name, as it stands beside "baseline" in the results."""
     name = str(args.generate or args.hyp)
     return f"./{name}" if name == "baseline" else name
 
 
 def _check_detokenize(args: argparse.Namespace) -> None:
     if args.detokenize and not args.generate:
-        raise UserError("--detokenize goes with --generate: the text of --hyp has to be detokenized already.")
+        raise InputError("--detokenize goes with --generate: the text of --hyp has to be detokenized already.")
 
 
 def score_rouge(args: argparse.Namespace) -> None:
     """Run ``lmfusion score rouge``: print ROUGE-1, -2 and -L (0..100), and the paired test if there is a baseline.
 
     Raises:
-        UserError: a file cannot be read, flags contradict each other, or numbers of summaries differ.
+        InputError: if a file cannot be read, flags contradict each other, or numbers of summaries differ.
     """
     from lmfusion.scoring import rouge, rouge_significance
     from lmfusion.scoring.files import read_test_set
@@ -162,11 +162,11 @@ def score_rouge(args: argparse.Namespace) -> None:
 
     _check_detokenize(args)
     if args.ref and len(args.ref) > 1:
-        raise UserError(f"ROUGE compares with one reference per summary, but --ref is given {len(args.ref)} times.")
+        raise InputError(f"ROUGE compares with one reference per summary, but --ref is given {len(args.ref)} times.")
     hypotheses, (references,) = read_test_set(args.hyp, args.generate, args.ref or [], args.detokenize)
     marker = args.sentence_marker
     if marker and not any(marker in line for line in (*hypotheses, *references)):
-        raise UserError(f"No hypothesis and no reference has the sentence marker {marker}. Check its spelling.")
+        raise InputError(f"No hypothesis and no reference has the sentence marker {marker}. Check its spelling.")
     exceptions = read_exceptions(args.exceptions)
     score = rouge.score(hypotheses, references, marker, exceptions, args.like)
     paired: list[PairedRouge] = []

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Arguments:
         """Refuse to guess.
 
         Raises:
-            UserError: naming all of these flags that are not known, and how to give them.
+            InputError: naming all of these flags that are not known, and how to give them.
         """
         self.asked.update(names)
         unknown = [name for name in names if self.values.get(name) is None]
         if unknown:
             given = " ".join(f"{self.flag} {name}=VALUE" for name in unknown)
             verb = "is" if len(unknown) == 1 else "are"
-            raise UserError(
+            raise InputError(
                 f"{self.origin}: {' and '.join(unknown)} {verb} not known and cannot be seen in the weights. "
                 f"{self.mend.format(flags=given)}"
             )
@@ -56,7 +56,7 @@ class Arguments:
         """Refuse to guess where these are not known to have had their defaults.
 
         Raises:
-            UserError: as :meth:`require`.
+            InputError: as :meth:`require`.
         """
         if not self.complete:
             self.require(*names)
@@ -65,10 +65,10 @@ class Arguments:
         """Refuse flags that the user gave for nothing; after everything has been asked for.
 
         Raises:
-            UserError: naming them.
+            InputError: naming them.
         """
         if useless := sorted(set(given) - self.asked):
-            raise UserError(
+            raise InputError(
                 f"{self.flag} {' and '.join(useless)} would be ignored: {self.origin} has no use for flags of that "
                 f"name. Names are those of the released code."
             )
@@ -77,7 +77,7 @@ class Arguments:
         """On or off.
 
         Raises:
-            UserError: if it is neither.
+            InputError: if it is neither.
         """
         value = self.get(name, default)
         if not isinstance(value, bool):
@@ -88,7 +88,7 @@ class Arguments:
         """A whole number; without a default that is large enough it must be known.
 
         Raises:
-            UserError: if it is none, too small or large, or not known.
+            InputError: if it is none, too small or large, or not known.
         """
         if default is None or default < least:
             self.require(name)
@@ -101,7 +101,7 @@ class Arguments:
         """A number of at least 0, such as a dropout.
 
         Raises:
-            UserError: if it is none.
+            InputError: if it is none.
         """
         value = self.get(name, default)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
@@ -109,7 +109,7 @@ class Arguments:
         return float(value)
 
     def _refuse(self, name: str, expected: str) -> NoReturn:
-        raise UserError(f"{self.origin}: {name} is {self.values[name]!r}, where {expected} is expected.")
+        raise InputError(f"{self.origin}: {name} is {self.values[name]!r}, where {expected} is expected.")
 
     def updated(self, values: Mapping[str, Any]) -> Arguments:
         """The same with these values on top."""

@@ -20,7 +20,7 @@ from lmfusion.convert.lm_side import LMSide, find_lm, lm_side
 from lmfusion.convert.plan import Move, carry_out
 from lmfusion.convert.seq2seq import PARTS, Embeddings, position_values, positions, stack_config
 from lmfusion.convert.transformer_weights import has_final_norm, stack_ignored, stack_moves
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, FusionConfig
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.lm.freezing import state_fingerprint
@@ -44,7 +44,7 @@ def build_seq2seq(
         the model, in eval mode; its flags; flags of fairseq's ``translation`` task.
 
     Raises:
-        UserError: if something needed is not known or the weights are not those of the model described.
+        InputError: if something needed is not known or the weights are not those of the model described.
     """
     config = stack_config(args, weights)
     sides: Sides = {}
@@ -90,7 +90,7 @@ def _check_dictionaries(dictionaries: Dictionaries, weights: Weights, sides: Sid
         check_size(dictionary, path, weights, plain[side] if lm is None else f"{lm.inner}embed_tokens.weight")
     (src_path, source), (tgt_path, target) = dictionaries["src"], dictionaries["tgt"]
     if embeddings.share_all and source.symbols != target.symbols:
-        raise UserError(
+        raise InputError(
             f"encoder and decoder share one embedding (share_all_embeddings), but {src_path} and {tgt_path} differ: "
             f"give the joint dictionary by --dict."
         )

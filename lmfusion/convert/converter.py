@@ -22,7 +22,7 @@ from lmfusion.convert.lm_files import SIDES, LMFile, LMFiles
 from lmfusion.convert.lm_weights import lm_ignored, lm_moves
 from lmfusion.convert.plan import carry_out
 from lmfusion.convert.released import Released, read_released
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.loading import build
 from lmfusion.lm.transformer.base import TransformerLM
 from lmfusion.text.dictionaries import read_dictionary
@@ -62,7 +62,7 @@ class Converted:
         """Write the checkpoint whole or not at all.
 
         Raises:
-            UserError: if it cannot be written.
+            InputError: if it cannot be written.
         """
         write_checkpoint(self.checkpoint, out)
 
@@ -75,7 +75,7 @@ def convert(path: str | Path, inputs: Inputs) -> Converted:
         inputs: everything else.
 
     Raises:
-        UserError: if a file cannot be read, something needed is not known, or the weights are not those of the model
+        InputError: if a file cannot be read, something needed is not known, or the weights are not those of the model
             that is described (all differences are listed by name).
     """
     released = read_released(path, drop_meters=inputs.drop_meters)
@@ -83,7 +83,7 @@ def convert(path: str | Path, inputs: Inputs) -> Converted:
     args.require("arch")
     arch = str(args.get("arch"))
     if arch not in ARCHITECTURES:
-        raise UserError(
+        raise InputError(
             f"{path} has the architecture {arch}, which is not known: lmfusion converts {', '.join(ARCHITECTURES)}. If "
             f"it is one of these under another name, say so by --arg arch=NAME."
         )
@@ -111,7 +111,9 @@ def _language_model(released: Released, args: Arguments, family: str, inputs: In
         "--src-lm-arg/--tgt-lm-arg": any(inputs.lm_args.values()),
     }
     for name in (name for name, given in useless.items() if given):
-        raise UserError(f"{name} would be ignored: {released.path} is a language model. Give its dictionary by --dict.")
+        raise InputError(
+            f"{name} would be ignored: {released.path} is a language model. Give its dictionary by --dict."
+        )
     path, dictionary = _dictionary(inputs, "lm")
     prefix = "decoder."
     config = lm_config(args, released.weights, prefix, family, limit=1024)
@@ -139,7 +141,7 @@ def _dictionary(inputs: Inputs, side: str) -> tuple[str, Dictionary]:
     path = inputs.dictionaries.get(side) or inputs.dictionary
     if path is None:
         flag = "--dict" if side == "lm" else f"--{side}-dict (or --dict for both sides)"
-        raise UserError(f"the released format has no dictionary inside: give the one it was trained with by {flag}.")
+        raise InputError(f"the released format has no dictionary inside: give the one it was trained with by {flag}.")
     return path, read_dictionary(path)
 
 

@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 Weights = dict[str, Tensor]
 
@@ -27,7 +27,7 @@ def fold_projections(weights: Weights, prefix: str, *, shared: bool) -> tuple[We
         weights with embeddings of the blocks' size, and whether these still are shared.
 
     Raises:
-        UserError: if sizes do not go together.
+        InputError: if sizes do not go together.
     """
     embed, out = f"{prefix}embed_tokens.weight", f"{prefix}embed_out"
     inner, outer = f"{prefix}project_in_dim.weight", f"{prefix}project_out_dim.weight"
@@ -47,7 +47,7 @@ def _product(weights: Weights, embedding: str, projection: str, *, transposed: b
     matrix = matrix.T if transposed and matrix.dim() == 2 else matrix
     if rows is None or rows.dim() != 2 or matrix.dim() != 2 or rows.size(1) != matrix.size(0):
         shape = "missing" if rows is None else tuple(rows.shape)
-        raise UserError(f"{embedding} ({shape}) and {projection} ({tuple(weights[projection].shape)}) do not fit.")
+        raise InputError(f"{embedding} ({shape}) and {projection} ({tuple(weights[projection].shape)}) do not fit.")
     return (rows.double() @ matrix.double()).float()
 
 
@@ -64,13 +64,13 @@ def fold_plain_shares(weights: Weights, prefix: str) -> Weights:
         prefix: of the mix.
 
     Raises:
-        UserError: if a share is not positive.
+        InputError: if a share is not positive.
     """
     shares, gamma = weights.get(f"{prefix}weights"), weights.get(f"{prefix}gamma")
     if shares is None or gamma is None:
         return weights  # what is missing will be listed
     if not bool((shares > 0).all()):
-        raise UserError(
+        raise InputError(
             f"{prefix}weights was trained without a softmax (elmo_softmax=False) and has shares that are not positive, "
             f"which lmfusion's mix cannot have: {', '.join(f'{share:.4g}' for share in shares.flatten().tolist())}."
         )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lmfusion.convert.architectures import CAUSAL, CLOZE
 from lmfusion.convert.arguments import Arguments
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 FIRST_POSITION = Dictionary().pad() + 1  # fairseq numbers positions from here on
 Config = dict[str, Any]
@@ -33,12 +33,12 @@ def refuse_unsupported(args: Arguments) -> None:
     """Refuse what has no counterpart in lmfusion.
 
     Raises:
-        UserError: naming every such flag.
+        InputError: naming every such flag.
     """
     found = [name for name, off in UNSUPPORTED.items() if args.get(name, off) not in (off, "", "None")]
     if found:
         values = ", ".join(f"{name}={args.get(name)!r}" for name in found)
-        raise UserError(f"{args.origin} was trained with {values}, which lmfusion has no counterpart of.")
+        raise InputError(f"{args.origin} was trained with {values}, which lmfusion has no counterpart of.")
 
 
 def family_of(weights: Mapping[str, Tensor], prefix: str) -> str | None:
@@ -60,7 +60,7 @@ def lm_config(args: Arguments, weights: Mapping[str, Tensor], prefix: str, famil
         limit: longest sentence, where the flags know none.
 
     Raises:
-        UserError: if a flag is needed that is in neither, or there is no counterpart of one.
+        InputError: if a flag is needed that is in neither, or there is no counterpart of one.
     """
     refuse_unsupported(args)
     args.require(*_unseen(args, weights, prefix))
@@ -107,11 +107,11 @@ def check_heads(config: Config, part: str, args: Arguments, factor: int = 1) -> 
     """Refuse heads that cannot be those of the model.
 
     Raises:
-        UserError: if they do not divide its channels.
+        InputError: if they do not divide its channels.
     """
     size, heads = config[f"{part}_embed_dim"], config[f"{part}_attention_heads"] * factor
     if size % heads:
-        raise UserError(
+        raise InputError(
             f"{args.origin}: {heads} attention heads ({part}_attention_heads) do not divide {size} channels."
         )
 

@@ -12,7 +12,7 @@ from lmfusion.convert.architectures import ARCHITECTURES, NAMES, OURS
 from lmfusion.convert.arguments import Arguments
 from lmfusion.convert.language_model import sizes_seen
 from lmfusion.convert.released import read_lm_values
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 SIDES = {"src": "source", "tgt": "target"}
 
@@ -34,12 +34,12 @@ class LMFile:
         """Read one.
 
         Raises:
-            UserError: if it cannot be read, or holds something else than a language model.
+            InputError: if it cannot be read, or holds something else than a language model.
         """
         values = read_lm_values(path, drop_meters=drop_meters)
         file = cls(path, values)
         if file.family is not None and file.family not in OURS.values():
-            raise UserError(f"{path} holds {NAMES[file.family]}, where a language model's own file belongs.")
+            raise InputError(f"{path} holds {NAMES[file.family]}, where a language model's own file belongs.")
         return file
 
     @property
@@ -87,11 +87,11 @@ class LMFiles:
             inner: prefix of its weights.
 
         Raises:
-            UserError: if a file is of another kind, or it is not clear which one describes it.
+            InputError: if a file is of another kind, or it is not clear which one describes it.
         """
         file = self.by_side.get(side) or self._choose(side, family, sizes_seen(weights, inner, family))
         if file is not None and file.family not in (None, family):
-            raise UserError(
+            raise InputError(
                 f"--{side}-lm {file.path} is {NAMES[str(file.family)]}, and inside there is {NAMES[family]}."
             )
         self._used.add(file.path if file is not None else "")
@@ -110,7 +110,7 @@ class LMFiles:
         fitting = [file for file in right if file.fits(sizes)] or right
         if len(fitting) > 1:
             names = ", ".join(file.path for file in fitting)
-            raise UserError(
+            raise InputError(
                 f"several files may describe the {SIDES[side]} language model: {names}. Give it by --{side}-lm."
             )
         return fitting[0] if fitting else None
@@ -122,18 +122,18 @@ class LMFiles:
             sides: whether each has a language model.
 
         Raises:
-            UserError: naming the flag.
+            InputError: naming the flag.
         """
         for side, has_lm in sides.items():
             for name, given in (("lm", self.by_side.get(side)), ("lm-arg", self.args.get(side))):
                 if given and not has_lm:
-                    raise UserError(
+                    raise InputError(
                         f"--{side}-{name} would be ignored: {self.origin} has no {SIDES[side]} language model."
                     )
             if has_lm:
                 self._known[side].check_asked(self.args.get(side, {}))
         for file in self.either:
             if file.path not in self._used:
-                raise UserError(
+                raise InputError(
                     f"--lm {file.path} would be ignored: it is not needed for what {self.origin} has inside."
                 )

@@ -19,7 +19,7 @@ from lmfusion.convert.lm_weights import lm_ignored, lm_moves
 from lmfusion.convert.plan import Move, layer_norm, linear, move
 from lmfusion.convert.state_lists import state_list
 from lmfusion.convert.variant import FORWARD, HIDES_SELF, SEES_SELF, Reading
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, FINETUNE
 from lmfusion.lm.old_checkpoints import modern_side
 from lmfusion.lm.vocabulary import dictionary_hash
@@ -127,7 +127,7 @@ def find_lm(side: str, args: Arguments, weights: Mapping[str, Tensor]) -> tuple[
         prefix of the embedding, prefix of the language model's weights in it, and the strategy; None if it does not.
 
     Raises:
-        UserError: if its flags say so and there is no language model among the weights.
+        InputError: if its flags say so and there is no language model among the weights.
     """
     part = {"src": "encoder", "tgt": "decoder"}[side]
     base = f"{part}.embedder." if side == "src" and args.switch("embedding_only") else f"{part}.embed_tokens."
@@ -135,17 +135,17 @@ def find_lm(side: str, args: Arguments, weights: Mapping[str, Tensor]) -> tuple[
     path = str(args.get(f"{part}_embed_path", ""))
     if not inside:
         if path.startswith(("elmo:", "bilm:")):
-            raise UserError(
+            raise InputError(
                 f"{args.origin} was trained with --{part}-embed-path {path}, but has no language model's weights "
                 f"({base}….decoder.…) in it."
             )
         return None
     if len(inside) > 1:
-        raise UserError(f"{args.origin} has several language models below {base}: {', '.join(sorted(inside))}.")
+        raise InputError(f"{args.origin} has several language models below {base}: {', '.join(sorted(inside))}.")
     has_mix = f"{base}weights" in weights
     is_elmo = path.startswith("elmo:") or (has_mix and not path.startswith("bilm:"))
     if is_elmo and not has_mix:
-        raise UserError(f"{args.origin} was trained with --{part}-embed-path {path}, but {base}weights is missing.")
+        raise InputError(f"{args.origin} was trained with --{part}-embed-path {path}, but {base}weights is missing.")
     return base, f"{base}{inside.pop()}.decoder.", ELMO if is_elmo else FINETUNE
 
 
@@ -168,14 +168,14 @@ def lm_side(
         config: our flags of the encoder and the decoder.
 
     Raises:
-        UserError: if something needed is not known, or it is none that the released code can use there.
+        InputError: if something needed is not known, or it is none that the released code can use there.
     """
     base, inner, fusion = found
     family = family_of(weights, inner)
     if family is None:
-        raise UserError(f"{args.origin}: there are no blocks of a language model below {inner}.")
+        raise InputError(f"{args.origin}: there are no blocks of a language model below {inner}.")
     if side == "src" and family != CLOZE:
-        raise UserError(
+        raise InputError(
             f"{args.origin} has a causal language model in its encoder, which neither the released code nor lmfusion "
             f"can use there."
         )
@@ -213,7 +213,7 @@ def _hides_the_token(args: Arguments) -> bool:
     From 9 to 18 December 2018 True did; a file does not tell when it was written.
 
     Raises:
-        UserError: if it is none of these three values.
+        InputError: if it is none of these three values.
     """
     if args.get("bilm_mask_last_state") == "full":
         return True

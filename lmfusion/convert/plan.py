@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 Shape = tuple[int, ...]
 
@@ -77,7 +77,7 @@ def carry_out(
         what: the file and what it was taken for, for the message.
 
     Raises:
-        UserError: listing by name what is missing, not expected, of another shape, not finite, or no copy of what it
+        InputError: listing by name what is missing, not expected, of another shape, not finite, or no copy of what it
             must be.
     """
     moves = list(moves)
@@ -114,4 +114,4 @@ def _check(moves: list[Move], weights: Mapping[str, Tensor], ignored: set[str], 
     }
     found = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in problems.items() if names)
     if found:
-        raise UserError(f"the weights in {what} are not those of the model its flags describe. {found}.")
+        raise InputError(f"the weights in {what} are not those of the model its flags describe. {found}.")

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lmfusion.checkpoint.reading import model_config, read_checkpoint
 from lmfusion.convert.arguments import Arguments
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 _METERS = ("AverageMeter", "TimeMeter", "StopwatchMeter")
 
@@ -54,19 +54,19 @@ def read_released(path: str | Path, *, drop_meters: bool = False) -> Released:
         drop_meters: read past the running averages that the released code keeps of a training (objects of its own).
 
     Raises:
-        UserError: if it cannot be read, holds anything but weights, plain values and one plain namespace, or has
+        InputError: if it cannot be read, holds anything but weights, plain values and one plain namespace, or has
             lmfusion's format already.
     """
     path = Path(path)
     state = _read(path, drop_meters)
     if state.get("cfg") is not None:
-        raise UserError(f"{path} has the format of today's fairseq already: there is nothing to convert.")
+        raise InputError(f"{path} has the format of today's fairseq already: there is nothing to convert.")
     args = state.get("args") or Namespace()
     if not isinstance(args, Namespace):
-        raise UserError(f"{path}: its flags are a {type(args).__name__}, where the released code has a namespace.")
+        raise InputError(f"{path}: its flags are a {type(args).__name__}, where the released code has a namespace.")
     odd = sorted(name for name, value in vars(args).items() if isinstance(value, Tensor))
     if odd:
-        raise UserError(f"{path}: these are among its flags and are weights: {', '.join(odd)}.")
+        raise InputError(f"{path}: these are among its flags and are weights: {', '.join(odd)}.")
     history = state.get("optimizer_history") or [{}]
     return Released(
         path=path,
@@ -80,7 +80,7 @@ def read_lm_values(path: str | Path, *, drop_meters: bool = False) -> dict[str, 
     """Training flags of a language model's own file, in the released format or lmfusion's, under the released names.
 
     Raises:
-        UserError: as of :func:`read_released`.
+        InputError: as of :func:`read_released`.
     """
     path = Path(path)
     state = _read(path, drop_meters)
@@ -95,9 +95,9 @@ def _read(path: Path, drop_meters: bool) -> dict[str, Any]:
     with torch.serialization.safe_globals([_stand_in(name) for name in _METERS] if drop_meters else []):
         try:
             return read_checkpoint(path)
-        except UserError as error:
+        except InputError as error:
             if "fairseq.meters." in str(error) and not drop_meters:
-                raise UserError(
+                raise InputError(
                     f"{error} This one is a running average of the training, which the released code saves; "
                     f"--drop-meters reads past these, running nothing."
                 ) from error

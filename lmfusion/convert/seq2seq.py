@@ -30,7 +30,7 @@ def stack_config(args: Arguments, weights: Mapping[str, Tensor]) -> Config:
     """Flags of encoder and decoder, ours by name, from the training command where known, else from the weights.
 
     Raises:
-        UserError: if a flag is needed that is in neither, or there is no counterpart of one.
+        InputError: if a flag is needed that is in neither, or there is no counterpart of one.
     """
     refuse_unsupported(args)
     args.require_unless_complete(*(name for names in UNSEEN.values() for name in names))

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from lmfusion.convert.variant import StateList
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 def state_list(config: dict[str, Any], weights: Mapping[str, Tensor], base: str, output_dim: int) -> StateList | None:
@@ -24,7 +24,7 @@ def state_list(config: dict[str, Any], weights: Mapping[str, Tensor], base: str,
         None for what lmfusion mixes by itself: all states, those of two towers paired.
 
     Raises:
-        UserError: if the number of shares or their size is that of no list.
+        InputError: if the number of shares or their size is that of no list.
     """
     size, count = config["decoder_embed_dim"], weights[f"{base}weights"].numel()
     mixed = _channels(weights, base, output_dim)
@@ -35,7 +35,7 @@ def state_list(config: dict[str, Any], weights: Mapping[str, Tensor], base: str,
         if mixed == size * (2 if states.paired else 1) and count == len(states.names(config["decoder_layers"])):
             is_ours = states == StateList(paired=True, context=has_join, joined=has_join)
             return None if is_ours else states
-    raise UserError(
+    raise InputError(
         f"{base}weights has shares for {count} states of {mixed} channels, and a language model of "
         f"{config['decoder_layers']} layers and {size} channels has no such list of states."
     )

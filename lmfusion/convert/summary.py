@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from lmfusion.convert.variant import HIDES_SELF, ReleasedLM
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.fusion.source import SourceEmbedding
 from lmfusion.lm.causal import CausalLM
@@ -73,16 +73,16 @@ def summarize(model: nn.Module, sample: str) -> Summary:
             ``source ||| target`` or the source alone.
 
     Raises:
-        UserError: if there is nothing to read.
+        InputError: if there is nothing to read.
     """
     source, _, target = (part.strip() for part in sample.partition(SEPARATOR))
     if not source:
-        raise UserError("--check needs a sentence: tokens as in the training data, separated by spaces.")
+        raise InputError("--check needs a sentence: tokens as in the training data, separated by spaces.")
     if isinstance(model, TransformerLMFusion):
         return _of_seq2seq(model, source, target)
     assert isinstance(model, (ClozeLM, CausalLM))
     if target:
-        raise UserError(f"--check: {SEPARATOR} separates source and target, and this is a language model.")
+        raise InputError(f"--check: {SEPARATOR} separates source and target, and this is a language model.")
     tokens, unknown = _encoded(model.dictionary, source)
     tokens = model.vocabulary.frame(tokens[None]).tokens[0][: None if model.sees_future else -1]
     states = [*_of_lm(model, tokens[None]), *_logits(model, tokens[None])]

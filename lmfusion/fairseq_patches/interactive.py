@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def make_batches_without_overlong_lines(original: Callable[..., Iterator[Any]]) 
         """Yield the batches of a buffer of lines; ``--truncate-source`` cuts as it does in training.
 
         Raises:
-            UserError: a line is too long, and nothing says that it may be cut or left out.
+            InputError: a line is too long, and nothing says that it may be cut or left out.
         """
         nonlocal lines_before
         first, lines_before = lines_before + 1, lines_before + len(lines)
@@ -54,7 +54,7 @@ def _report(line: int, size: Any, max_positions: Any, cfg: Any) -> None:
     length, limit = (pair[0] if isinstance(pair, tuple) else pair for pair in (size, max_positions))
     text = f"line {line} of the input has {length} tokens, more than the {limit} that the model takes"
     if not cfg.dataset.skip_invalid_size_inputs_valid_test:
-        raise UserError(
+        raise InputError(
             f"{text}: shorten it, or add --truncate-source, or --skip-invalid-size-inputs-valid-test to leave such "
             f"lines out."
         )

@@ -10,7 +10,7 @@ import re
 from types import TracebackType
 from typing import Callable
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 INTERRUPTED = "lmfusion: interrupted"
 _FILES = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)
@@ -22,7 +22,7 @@ def describe(error: BaseException) -> str | None:
     Args:
         error: as it was raised, traceback included.
     """
-    if isinstance(error, UserError):
+    if isinstance(error, InputError):
         return f"lmfusion: error: {error}"
     if not _ends_a_command(error.__traceback__):
         return None

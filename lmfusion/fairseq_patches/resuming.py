@@ -16,7 +16,7 @@ from lmfusion.checkpoint.contents import check_sizes
 from lmfusion.checkpoint.locks import lock_folder
 from lmfusion.checkpoint.reading import read_file, safe_types
 from lmfusion.checkpoint.starting_point import starts_from
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fairseq_patches import early_stop
 from lmfusion.training.unknown_symbols import check_unknown_symbols
 
@@ -30,7 +30,7 @@ def read_safely(original: Callable[..., Any]) -> Callable[..., Any]:
         read_file(Path(path), mmap=True)
         with safe_types():
             state = original(path, *args, **kwargs)
-        state = frozen_file.put_back(state, Path(path), read=read_file)
+        state = frozen_file.inline(state, Path(path), read=read_file)
         check_sizes(Path(path), state)
         check_types(Path(path), state)
         return state
@@ -68,7 +68,7 @@ def _own_folder(trainer: Any) -> None:
     """Lock the folder for this run, whose master process alone asks, and remove what killed runs left half-written.
 
     Raises:
-        UserError: another process trains into it.
+        InputError: another process trains into it.
     """
     settings = trainer.cfg.checkpoint
     folder = Path(settings.save_dir)
@@ -98,7 +98,7 @@ def _resume(trainer: Any, filename: str) -> None:
     """Go on from the updates of a checkpoint that was loaded, or end the run before its first update.
 
     Raises:
-        UserError: the checkpoint has no optimizer state, and the run is not finished.
+        InputError: the checkpoint has no optimizer state, and the run is not finished.
     """
     done = int((trainer._optim_history or [{}])[-1].get("num_updates", 0))
     reason = why_finished(trainer.cfg, done)
@@ -108,7 +108,7 @@ def _resume(trainer: Any, filename: str) -> None:
             trainer.cfg.optimization.max_epoch = -1  # fairseq_cli.train asks before each epoch; 0 is no limit
         trainer.set_num_updates(done)
     elif trainer.get_num_updates() < done:
-        raise UserError(
+        raise InputError(
             f"{filename} has no optimizer state (--no-save-optimizer-state, lmfusion average or export), so training "
             f"cannot resume from its {done:,} updates. To start a new training with its weights add "
             f"--reset-optimizer, or give it as --finetune-from-model with another --save-dir."

@@ -49,13 +49,13 @@ def save(state: dict[str, Any], path: Path) -> None:
         path: of the file. With ``--store-lm-once`` a frozen language model goes into a file of its own beside it.
 
     Raises:
-        UserError: if it cannot be written.
+        InputError: if it cannot be written.
     """
     counts = early_stop.counts()
     if counts is not None and isinstance(state.get("extra_state"), dict):
         state["extra_state"][early_stop.KEY] = counts
     model = (state.get("cfg") or {}).get("model") or {}
     if prefixes := frozen_lms(vars(model) if isinstance(model, Namespace) else model):
-        state = frozen_file.take_out(state, prefixes, path.parent, read=read_file)
+        state = frozen_file.externalize(state, prefixes, path.parent, read=read_file)
     with replacing(path) as stream:
         torch.save(state, stream)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.vocabulary import check_symbols
 
@@ -17,11 +17,11 @@ def check_generating_lm(model: Any, path: str) -> None:
         path: for the message.
 
     Raises:
-        UserError: it is a cloze LM.
+        InputError: it is a cloze LM.
     """
     decoder = getattr(model, "decoder", None)
     if isinstance(decoder, PretrainedLM) and decoder.sees_future:
-        raise UserError(
+        raise InputError(
             f"{path} is a cloze language model (bi_transformer_lm), which sees the words on both sides and generates "
             f"none: give a causal LM (uni_transformer_lm)."
         )

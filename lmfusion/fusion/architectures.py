@@ -1,4 +1,4 @@
-"""Named sizes of ``transformer_lmfusion``, and the paper's cells on top of each."""
+"""Named architectures of ``transformer_lmfusion``: fairseq's sizes, each with the paper's four cells."""
 
 from __future__ import annotations
 

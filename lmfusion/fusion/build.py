@@ -1,4 +1,4 @@
-"""From a side's flags to its integration: load the LM, check it, put it into the integration chosen."""
+"""Build a side's integration from its flags: load the LM, check it, hand it to the integration chosen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from fairseq.data import Dictionary
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.config import SIDE_NAMES, integration, integration_config, make_side
 from lmfusion.fusion.interface import Fusion, Side
 from lmfusion.fusion.learning_rates import rate_of
@@ -23,19 +23,19 @@ _ALL_KNOWN = 1.0
 
 
 def build_fusion(cfg: Any, side: str, dictionary: Dictionary) -> tuple[Fusion, Side]:
-    """Build the integration a side's flags ask for; ``cfg`` afterwards describes the LM in it.
+    """Build the integration that a side's flags ask for.
 
     Args:
         cfg: fairseq's nested configuration with our flags; ``{side}_lm_config``, if set, describes an LM whose weights
-            a checkpoint brings.
+            a checkpoint brings, and is set afterwards.
         side: ``"src"`` or ``"tgt"``.
         dictionary: of that side.
 
     Returns:
-        The integration, and what it knows of the side.
+        The integration, and the description of its side.
 
     Raises:
-        UserError: if the LM cannot be used on the side, or is of another dictionary.
+        InputError: if the LM cannot be used on the side, or has another dictionary.
     """
     kind, config = integration(cfg, side), integration_config(cfg, side)
     assert kind is not None
@@ -78,16 +78,16 @@ def _load(cfg: Any, side: str, symbols: list[str], kind: type[Fusion]) -> Pretra
 
 def _check_target(lm: PretrainedLM, path: str) -> None:
     if lm.sees_future:
-        raise UserError(
+        raise InputError(
             f"{path} is a {lm.title}, which sees the words to be predicted: the target side needs one that reads from "
             f"left to right, such as a causal LM (uni_transformer_lm)."
         )
     if not lm.incremental:
-        raise UserError(f"{path} is a {lm.title}, which cannot continue a prefix, as a target side must.")
+        raise InputError(f"{path} is a {lm.title}, which cannot continue a prefix, as a target side must.")
 
 
 def _summary(lm: PretrainedLM) -> str:
-    """Say how many tensors and parameters there are, and what is trained of them how."""
+    """Describe an LM in a line: its tensors and parameters, and which of them are trained how."""
     tensors = list(lm.parameters())
     total = sum(tensor.numel() for tensor in tensors)
     trained = sum(tensor.numel() for tensor in tensors if tensor.requires_grad)

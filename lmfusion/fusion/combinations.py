@@ -1,11 +1,11 @@
-"""Which flags of ``transformer_lmfusion`` go together."""
+"""Check that the flags of ``transformer_lmfusion`` go together."""
 
 from __future__ import annotations
 
 from dataclasses import fields
 from typing import Any
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.config import (
     ELMO,
     NONE,
@@ -25,8 +25,11 @@ from lmfusion.lm.vocabulary import first_difference
 def check_combination(cfg: Any) -> None:
     """Refuse combinations of flags that cannot work, or of which one would be ignored.
 
+    Args:
+        cfg: the model's flat configuration.
+
     Raises:
-        UserError: naming the flags and the mend.
+        InputError: naming the flags and the fix.
     """
     for part in ("encoder", "decoder"):
         _check_sizes(cfg, part)
@@ -35,34 +38,34 @@ def check_combination(cfg: Any) -> None:
         _check_values(cfg, side)
     chosen = [fusion for side in SIDES if (fusion := integration(cfg, side)) is not None]
     if cfg.store_lm_once and all(fusion.trains_lm for fusion in chosen):
-        raise UserError(
+        raise InputError(
             f"--store-lm-once would be ignored: it is for a frozen language model (--src-fusion {ELMO} or --tgt-fusion "
             f"{ELMO}), and there is none."
         )
     for name in ("decoder_input_dim", "decoder_output_dim"):  # fairseq itself gives its embeddings --decoder-embed-dim
         value = getattr(cfg, name)
         if isinstance(value, int) and value != cfg.decoder_embed_dim:
-            raise UserError(
+            raise InputError(
                 f"--{name.replace('_', '-')} {value} would be ignored, for the decoder's embeddings have "
                 f"--decoder-embed-dim {cfg.decoder_embed_dim} channels: leave it out."
             )
     if cfg.share_all_embeddings and any(replaces_embeddings(cfg, side) for side in SIDES):
-        raise UserError(
+        raise InputError(
             "--share-all-embeddings (SHARED) ties encoder, decoder and output embeddings, but a "
             "side with a language model has no embeddings of its own to tie: leave it out, or use "
             "--share-decoder-input-output-embed (SHDEMB) with a source LM."
         )
     if cfg.quant_noise_scalar and chosen:
-        raise UserError(
+        raise InputError(
             "--quant-noise-scalar would quantize the layers of the language model as well: leave it out."
         )
     if cfg.merge_src_tgt_embed and chosen:
-        raise UserError(
+        raise InputError(
             "--merge-src-tgt-embed makes one dictionary of both sides, and a language model needs its own: "
             "leave it out."
         )
     if cfg.share_decoder_input_output_embed and replaces_embeddings(cfg, "tgt"):
-        raise UserError(
+        raise InputError(
             "--share-decoder-input-output-embed (SHDEMB) ties the decoder's input and output "
             "embeddings, but with --tgt-fusion the language model takes the place of the input "
             "embeddings: leave one of the two out."
@@ -70,22 +73,26 @@ def check_combination(cfg: Any) -> None:
 
 
 def check_shared(cfg: Any, task: Any) -> None:
-    """Refuse SHARED where encoder and decoder cannot have the same embedding.
+    """Refuse ``--share-all-embeddings`` (SHARED) where encoder and decoder cannot have the same embedding.
+
+    Args:
+        cfg: the model's flat configuration.
+        task: fairseq's, with the dictionaries of both sides.
 
     Raises:
-        UserError: naming what differs and the mend.
+        InputError: naming what differs and the fix.
     """
     if not cfg.share_all_embeddings or cfg.merge_src_tgt_embed:
         return
     shared = "--share-all-embeddings (SHARED) needs"
     if cfg.encoder_embed_dim != cfg.decoder_embed_dim:
-        raise UserError(
+        raise InputError(
             f"{shared} --encoder-embed-dim {cfg.encoder_embed_dim} and --decoder-embed-dim {cfg.decoder_embed_dim} to "
             f"be the same."
         )
     symbols = [list(dictionary.symbols) for dictionary in (task.source_dictionary, task.target_dictionary)]
     if symbols[0] != symbols[1]:
-        raise UserError(
+        raise InputError(
             f"{shared} one dictionary for both sides, and these differ first at index {first_difference(*symbols)}: "
             f"prepare the data with a joint one (fairseq-preprocess --joined-dictionary), or leave it out."
         )
@@ -99,9 +106,9 @@ def _check_sizes(cfg: Any, part: str) -> None:
     sizes = {name: getattr(cfg, f"{part}_{name}") for name in ("embed_dim", "ffn_embed_dim", "attention_heads")}
     for name, size in sizes.items():
         if size < 1:
-            raise UserError(f"--{part}-{name.replace('_', '-')} {size}: give 1 or more.")
+            raise InputError(f"--{part}-{name.replace('_', '-')} {size}: give 1 or more.")
     if sizes["embed_dim"] % sizes["attention_heads"]:
-        raise UserError(
+        raise InputError(
             f"--{part}-attention-heads {sizes['attention_heads']} do not divide the {sizes['embed_dim']} channels of "
             f"--{part}-embed-dim: give a number that does."
         )
@@ -111,19 +118,19 @@ def _check_side(cfg: Any, side: str) -> None:
     fusion, lm, stack = getattr(cfg, f"{side}_fusion"), getattr(cfg, f"{side}_lm"), STACKS[side]
     described = getattr(cfg, f"{side}_lm_config")
     if fusion != NONE and not lm and not described:
-        raise UserError(f"--{side}-fusion {fusion} needs a language model: give it by --{side}-lm.")
+        raise InputError(f"--{side}-fusion {fusion} needs a language model: give it by --{side}-lm.")
     if fusion == NONE and lm:
-        raise UserError(
+        raise InputError(
             f"--{side}-lm {lm} would be ignored: say how to use it by --{side}-fusion ({', '.join(FUSIONS)}), or leave "
             f"it out."
         )
     if fusion == NONE and described:
-        raise UserError(
+        raise InputError(
             f"--{side}-lm-config is written by lmfusion into checkpoints, and would be ignored with --{side}-fusion "
             f"{NONE}: leave it out."
         )
     if replaces_embeddings(cfg, side) and getattr(cfg, f"{stack}_embed_path"):
-        raise UserError(
+        raise InputError(
             f"--{stack}-embed-path would be ignored: with --{side}-fusion {fusion} the language model takes the place "
             f"of the {stack}'s embeddings."
         )
@@ -131,7 +138,7 @@ def _check_side(cfg: Any, side: str) -> None:
 
 
 def _check_owners(cfg: Any, side: str) -> None:
-    """Refuse a flag of an integration that is not chosen; a zero was given on purpose, too."""
+    """Refuse flags of an integration that is not chosen; a zero counts as given."""
     owners = {"embed_scale": [name for name, fusion in FUSIONS.items() if fusion.replaces_embeddings]}
     for name, fusion in FUSIONS.items():
         for spec in fields(fusion.Config):
@@ -140,7 +147,7 @@ def _check_owners(cfg: Any, side: str) -> None:
     for flag, names in owners.items():
         value = getattr(cfg, f"{side}_{flag}", None)
         if value is not None and value is not False and chosen not in names:
-            raise UserError(
+            raise InputError(
                 f"{_flag(side, flag)} would be ignored with --{side}-fusion {chosen}: it belongs to --{side}-fusion "
                 f"{' or '.join(names)}."
             )
@@ -150,15 +157,15 @@ def _check_values(cfg: Any, side: str) -> None:
     for name in FusionConfig.__dataclass_fields__:
         value = getattr(cfg, name, None) if name.startswith(f"{side}_") and name.endswith("dropout") else None
         if value is not None and not 0 <= value < 1:
-            raise UserError(f"--{name.replace('_', '-')} {value:g}: give a probability, 0 or more and below 1.")
+            raise InputError(f"--{name.replace('_', '-')} {value:g}: give a probability, 0 or more and below 1.")
     fusion = integration(cfg, side)
     if fusion is not None:
         run = getattr(cfg, "_get_parent", lambda: None)()
         fusion.check(integration_config(cfg, side), lambda name: _flag(side, name), run)
     if cfg.no_scale_embedding and getattr(cfg, f"{side}_embed_scale") is not None:
-        raise UserError(f"--no-scale-embedding contradicts --{side}-embed-scale: give one of the two.")
+        raise InputError(f"--no-scale-embedding contradicts --{side}-embed-scale: give one of the two.")
     if cfg.no_token_positional_embeddings and getattr(cfg, f"{side}_positions") == OWN:
-        raise UserError(f"--no-token-positional-embeddings contradicts --{side}-positions {OWN}: give one of the two.")
+        raise InputError(f"--no-token-positional-embeddings contradicts --{side}-positions {OWN}: give one of the two.")
     if side == "src" and cfg.encoder_learned_pos and not has_positions(cfg, side):
         reason = f"with --src-fusion {cfg.src_fusion}" if fusion is not None else "with these flags"
-        raise UserError(f"--encoder-learned-pos would be ignored: {reason} the encoder has no positions of its own.")
+        raise InputError(f"--encoder-learned-pos would be ignored: {reason} the encoder has no positions of its own.")

@@ -37,7 +37,7 @@ _NESTED = {"encoder": EncDecBaseConfig, "decoder": DecoderConfig, "quant_noise":
 
 
 def _flat_fields() -> list[tuple[str, Any, Any]]:
-    """fairseq's nested transformer config as flat fields: ``encoder.layers`` -> ``encoder_layers``."""
+    """Return fairseq's nested transformer configuration as flat fields: ``encoder.layers`` -> ``encoder_layers``."""
     flat = []
     for spec in fields(TransformerConfig):
         if spec.name.startswith("_"):
@@ -125,7 +125,12 @@ def integration(cfg: Any, side: str) -> Optional[type[Fusion]]:
 
 
 def integration_config(cfg: Any, side: str) -> Any:
-    """Return a side's flags as the chosen integration's own ``Config``."""
+    """Return a side's flags as an instance of the chosen integration's ``Config``.
+
+    Args:
+        cfg: a model's configuration; the side must have an integration.
+        side: ``"src"`` or ``"tgt"``.
+    """
     fusion = integration(cfg, side)
     assert fusion is not None
     values = {spec.name: getattr(cfg, f"{side}_{spec.name}", spec.default) for spec in fields(fusion.Config)}
@@ -133,19 +138,19 @@ def integration_config(cfg: Any, side: str) -> Any:
 
 
 def replaces_embeddings(cfg: Any, side: str) -> bool:
-    """Return whether a side's language model takes the place of its word embeddings."""
+    """Return True if a side's language model takes the place of its word embeddings."""
     fusion = integration(cfg, side)
     return fusion is not None and fusion.replaces_embeddings
 
 
 def lm_prefix(cfg: Any, side: str) -> str:
-    """Return what the names of a side's language model's weights begin with, in a checkpoint."""
+    """Return the prefix of the names of a side's language model's weights in a checkpoint."""
     holder = "embed_tokens" if replaces_embeddings(cfg, side) else "reader"
     return f"{STACKS[side]}.{holder}.representation.lm."
 
 
 def frozen_lms(cfg: Mapping[str, Any]) -> list[str]:
-    """Return prefixes of the weights that ``--store-lm-once`` keeps in files of their own: frozen language models'.
+    """Return the prefixes of frozen language models' weights if ``--store-lm-once`` keeps these in separate files.
 
     Args:
         cfg: a model's configuration, as plain values.
@@ -157,9 +162,13 @@ def frozen_lms(cfg: Mapping[str, Any]) -> list[str]:
 
 
 def has_positions(cfg: Any, side: str) -> bool:
-    """Return whether a side's encoder or decoder has position embeddings of its own.
+    """Return True if a side's encoder or decoder has position embeddings of its own.
 
-    Behind a source LM's mixed states, which know their positions, it has none unless asked for (SPEC section 2).
+    Behind a source LM's mixed states, which contain their positions, it has none unless asked for (SPEC section 2).
+
+    Args:
+        cfg: a model's configuration.
+        side: ``"src"`` or ``"tgt"``.
     """
     choice, fusion = getattr(cfg, f"{side}_positions"), integration(cfg, side)
     if choice == AUTO:
@@ -169,7 +178,7 @@ def has_positions(cfg: Any, side: str) -> bool:
 
 
 def make_side(cfg: Any, side: str, symbols: list[str], fingerprint: str) -> Side:
-    """Return what an integration may know of a side.
+    """Build the description of a side for its integration.
 
     Args:
         cfg: fairseq's nested configuration of the model.

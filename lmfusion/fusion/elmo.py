@@ -1,4 +1,4 @@
-"""ELMo augmentation: a frozen LM, a learned mix of its layers (Edunov et al. 2019, section 2.1)."""
+"""The integration ``elmo``: a learned mix of a frozen LM's layers (Edunov et al. 2019, section 2.1)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.interface import Fusion, Side, register_fusion
 from lmfusion.fusion.scalar_mix import ScalarMix
 from lmfusion.lm.interface import LAYERS, IncrementalState, LMStates, PretrainedLM
@@ -47,9 +47,9 @@ class ElmoConfig:
 
 @register_fusion("elmo")
 class ElmoFusion(Fusion):
-    """``W mix(LM layers)``; only the mix and W are trained.
+    """ELMo augmentation: the embeddings are ``W mix(LM layers)``, and only the mix and W are trained.
 
-    W (bias-free) is there where the side's width is not C'.
+    W (bias-free) exists only if the side's width is not C' (Edunov et al. 2019, section 2.1; SPEC section 2).
     """
 
     Config = ElmoConfig
@@ -69,34 +69,34 @@ class ElmoFusion(Fusion):
 
     @classmethod
     def check(cls, config: ElmoConfig, flag: Callable[[str], str], run: Any) -> None:
-        """Refuse a way of storing where nothing is stored.
+        """Refuse ``lm_cache_half`` without ``lm_cache``, as it would be ignored; see :meth:`Fusion.check`.
 
         Raises:
-            UserError: naming the flags.
+            InputError: naming the flags.
         """
         if config.lm_cache_half and not config.lm_cache:
-            raise UserError(
+            raise InputError(
                 f"{flag('lm_cache_half')} would be ignored: it says how {flag('lm_cache')} FOLDER stores."
             )
 
     def begin(self, run: Any) -> None:
-        """Say how much disk the stored states will take.
+        """Log how much disk space the stored states will take; see :meth:`Fusion.begin`.
 
         Raises:
-            UserError: if there is not as much.
+            InputError: if there is less.
         """
         if self.stored is not None:
             announce(self.stored, run)
 
     def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> LMStates:
-        """Read all layers, in training from where they are stored."""
+        """Return the states of all layers, in training from the cache if there is one; see :meth:`Fusion.read`."""
         with torch.no_grad():
             if self.stored is not None and self.training:
                 return LMStates(self.stored(tokens), self.lm.state_names)
             return self.lm.states(tokens, incremental_state, want={LAYERS})
 
     def embed(self, states: LMStates) -> Tensor:
-        """Mix and project: L x B x T x C' -> B x T x C."""
+        """Mix the L layer states (B x T x C') and project the result: B x T x C."""
         x = self.mix(states.layers)
         if self.projection is not None:
             x = self.projection(x)
@@ -106,7 +106,7 @@ class ElmoFusion(Fusion):
 def make_projection(input_dim: int, output_dim: int) -> nn.Linear | None:
     """Return a bias-free projection where two sizes differ, else None.
 
-    It starts as torch leaves it, uniform within 1 / sqrt(input_dim), as in the released code.
+    It is initialized as torch does, uniform within 1 / sqrt(input_dim), as in the released code.
     """
     if input_dim == output_dim:
         return None

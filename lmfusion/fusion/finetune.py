@@ -1,4 +1,4 @@
-"""Fine-tuning: the LM's top state as representation, trained further (Edunov et al. 2019, section 2.2)."""
+"""The integration ``finetune``: an LM's top state, trained further (Edunov et al. 2019, section 2.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.elmo import REPRESENTATION_DROPOUT, make_projection
 from lmfusion.fusion.interface import Fusion, Side, register_fusion
 from lmfusion.fusion.learning_rates import (
@@ -46,13 +46,13 @@ class FinetuneConfig:
 
 @register_fusion("finetune")
 class FinetuneFusion(Fusion):
-    """``dropout(W top(LM))``; the LM is trained with everything else.
+    """Fine-tuning: the embeddings are ``dropout(W top(LM))``, and the LM is trained with everything else.
 
-    W (bias-free) is there where the side's width is not C. Embeddings and as many lower layers as ``lm_freeze_layers``
-    says keep their pretrained weights; the updates of ``lm_freeze_updates`` are run without gradients.
+    W (bias-free) exists only if the side's width is not C (Edunov et al. 2019, section 2.2). The LM's embeddings and
+    its lowest ``lm_freeze_layers`` layers stay frozen; its first ``lm_freeze_updates`` updates run without gradients.
 
     Raises:
-        UserError: if the LM has no single top state, or the frozen layers leave nothing to train.
+        InputError: if the LM has no single top state, or the frozen layers leave nothing to train.
     """
 
     Config = FinetuneConfig
@@ -73,7 +73,7 @@ class FinetuneFusion(Fusion):
 
     @classmethod
     def lm_overrides(cls, config: FinetuneConfig) -> Mapping[str, Any]:
-        """Return the dropouts that replace the pretrained ones."""
+        """Return the dropout probabilities that replace those of pretraining; None replaces nothing."""
         return {
             "dropout": config.lm_dropout,
             "attention_dropout": config.lm_attention_dropout,
@@ -82,19 +82,19 @@ class FinetuneFusion(Fusion):
 
     @classmethod
     def check(cls, config: FinetuneConfig, flag: Callable[[str], str], run: Any) -> None:
-        """Refuse learning rates that make no sense, or that a training run cannot have.
+        """Refuse learning rates that are invalid or that a training run cannot have; see :meth:`Fusion.check`.
 
         Raises:
-            UserError: naming the flag and the fix.
+            InputError: naming the flag and the fix.
         """
         for name in ("lm_lr_scale", "lm_freeze_updates"):
             value = getattr(config, name)
             if value is not None and value < 0:
-                raise UserError(f"{flag(name)} {value:g}: give 0 or more.")
+                raise InputError(f"{flag(name)} {value:g}: give 0 or more.")
             if value is not None:
                 check_optimizer_settings(run, flag(name))
         if config.lm_lr_scale == 0:
-            raise UserError(
+            raise InputError(
                 f"{flag('lm_lr_scale')} 0 would keep the language model as it is while paying for its training: use "
                 f"{flag('fusion')} elmo for a frozen one."
             )
@@ -102,21 +102,21 @@ class FinetuneFusion(Fusion):
             check_unused_parameters(run, flag("lm_freeze_updates"))
 
     def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> LMStates:
-        """Read the top state."""
+        """Return the top state, without gradients while the LM is frozen; see :meth:`Fusion.read`."""
         with nullcontext() if not self.rate.frozen else torch.no_grad():
             return self.lm.states(tokens, incremental_state, want={TOP})
 
     def embed(self, states: LMStates) -> Tensor:
-        """Project: B x T x C -> B x T x width."""
+        """Project the top state: B x T x C -> B x T x width."""
         assert states.top is not None
         x = states.top if self.projection is None else self.projection(states.top)
         return dropout(x, self.dropout, self.training)
 
     def set_num_updates(self, num_updates: int) -> None:
-        """Take over the number of updates, which fairseq says before every step."""
+        """Set the number of updates so far; fairseq calls this before every step."""
         self.rate.num_updates = num_updates
 
 
 def learning_rate(config: FinetuneConfig) -> LearningRate:
-    """Return the learning rate of the language model that the flags ask for."""
+    """Return the language model's learning rate according to the flags."""
     return LearningRate(1.0 if config.lm_lr_scale is None else config.lm_lr_scale, config.lm_freeze_updates or 0)

@@ -1,7 +1,7 @@
 """The one interface through which a side sees an integration, and the register of integrations.
 
-An integration turns a language model's states into something a model takes in. It never asks which family the language
-model is of, nor, beyond what :class:`Side` says, which side it serves.
+An integration turns a language model's states into input of a sequence-to-sequence model. It never asks for the
+language model's family nor, beyond the attributes of :class:`Side`, for the side it serves.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeVar
 
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import IncrementalState, LMStates, PretrainedLM
 
 ENCODER, DECODER = "encoder", "decoder"
@@ -20,7 +20,7 @@ ENCODER, DECODER = "encoder", "decoder"
 
 @dataclass(frozen=True)
 class Side:
-    """What an integration may know of the side that it serves.
+    """The properties of a side that an integration may depend on.
 
     Attributes:
         prefix: of its flags, ``"src"`` or ``"tgt"``.
@@ -43,7 +43,13 @@ class Side:
 
 @dataclass(frozen=True)
 class Place:
-    """Where in a model an attention stands: ``stack`` and ``kind`` ("self", "cross"), and the layer's number from 0."""
+    """The place of an attention module in a model.
+
+    Attributes:
+        stack: ``"encoder"`` or ``"decoder"``.
+        layer: its number, from 0.
+        kind: ``"self"`` or ``"cross"``.
+    """
 
     stack: str
     layer: int
@@ -51,23 +57,23 @@ class Place:
 
 
 class Fusion(nn.Module):
-    """One way of using a language model; a subclass in a file of its own, registered by :func:`register_fusion`.
+    """An integration: one way of using a language model on a side of a sequence-to-sequence model.
 
-    Of the hooks below a subclass overrides those it needs. What it makes of parameters are its own; the language model
-    is its attribute ``lm``.
+    It is one subclass in one file, registered by :func:`register_fusion`, that overrides the hooks it needs. Its
+    parameters are its own; the language model is its attribute ``lm``.
 
     Args:
         lm: the language model, frozen and in eval mode.
-        side: that it serves.
-        config: of its flags, an instance of ``Config``.
+        side: the side that it serves.
+        config: values of its flags, an instance of ``Config``.
 
     Attributes:
         Config: dataclass of the flags, each None (or False) where not given. ``--src-`` or ``--tgt-`` is put in front.
-        title: what it does, in a few words, for ``--help``.
-        replaces_embeddings: whether :meth:`embed` takes the place of the side's word embeddings.
-        carries_positions: whether what it gives knows its positions, so that the source side adds none of its own.
-        needs_softmax: whether the language model must keep its output embeddings.
-        trains_lm: whether training changes the language model.
+        title: description in a few words, for ``--help``.
+        replaces_embeddings: True if :meth:`embed` takes the place of the side's word embeddings.
+        carries_positions: True if its embeddings contain positions, so that the source side adds none of its own.
+        needs_softmax: True if the language model must keep its output embeddings.
+        trains_lm: True if training changes the language model.
     """
 
     name: ClassVar[str]
@@ -86,78 +92,112 @@ class Fusion(nn.Module):
 
     @classmethod
     def lm_overrides(cls, config: Any) -> Mapping[str, Any]:
-        """Return values that replace those of the language model's own configuration; None replaces nothing."""
+        """Return values by name that replace those of the language model's configuration; None replaces nothing."""
         return {}
 
     @classmethod
     def check(cls, config: Any, flag: Callable[[str], str], run: Any) -> None:
-        """Refuse values that make no sense, or not together with the rest of a training run.
+        """Refuse invalid values of flags, or values that contradict the rest of a training run.
 
         Args:
-            config: of the flags.
-            flag: a field's name -> the flag on the command line.
+            config: values of the flags.
+            flag: function from a field's name to its flag on the command line.
             run: fairseq's whole configuration; None where a model is built outside a training run.
 
         Raises:
-            UserError: naming the flag and the fix.
+            InputError: naming the flag and the fix.
         """
 
     def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> Any:
-        """Read the language model, once a forward pass.
+        """Compute the language model's states; called once in a forward pass.
 
         Args:
             tokens: B x T ids of the language model, framed, left-aligned.
-            incremental_state: fairseq's decoding state; only new positions are read then.
+            incremental_state: fairseq's decoding state; only states of new positions are computed then.
 
         Returns:
-            What the other hooks are given; :class:`LMStates` or anything else.
+            :class:`LMStates`, or any other object that the hooks below take as ``states``.
         """
         return LMStates()
 
     def embed(self, states: Any) -> Tensor:
-        """Make embeddings of what :meth:`read` gave: B x T x C (only new T with a decoding state)."""
+        """Compute embeddings from what :meth:`read` returned.
+
+        Args:
+            states: of B x T positions, only new T with a decoding state.
+
+        Returns:
+            B x T x C, where C is the side's width.
+        """
         raise NotImplementedError(f"{type(self).__name__} replaces embeddings and has no embed()")
 
     def forward(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> Tensor:
-        """Read and embed: B x T framed ids -> B x T x C (only new T with a decoding state)."""
+        """Compute embeddings of framed ids: B x T -> B x T x C (only new T with a decoding state)."""
         return self.embed(self.read(tokens, incremental_state))
 
     def attention(self, own: nn.Module, place: Place) -> nn.Module:
-        """Return the attention module that stands in a layer in place of its own; by default its own."""
+        """Return the attention module to use at a place of the model; by default the one that is there.
+
+        Args:
+            own: fairseq's module at that place.
+            place: in the encoder or the decoder.
+        """
         return own
 
     def carry(self, states: Any) -> list[Tensor]:
-        """Return what layers of the source side's integration read: tensors of B x T x C; where embeddings stay."""
+        """Return the tensors that :meth:`receive` is given; called only if embeddings are not replaced.
+
+        Args:
+            states: from :meth:`read`.
+
+        Returns:
+            Any number of tensors of B x T x C, where T are framed positions.
+        """
         return []
 
     def receive(self, carried: list[Tensor], padding: Tensor) -> None:
-        """Take what :meth:`carry` gave, before the encoder's and before the decoder's layers are computed.
+        """Take the tensors of :meth:`carry`, before the encoder's and before the decoder's layers are computed.
 
         Args:
-            carried: of B x S x C each, at the source's tokens, in the order of the beam.
+            carried: tensors of B x S x C, at the source's tokens, in the order of the beam.
             padding: B x S, True at padding.
         """
 
     def features(self, x: Tensor, states: Any) -> Tensor:
-        """Change the decoder's features (B x T x C) before the output projection; by default not at all."""
+        """Return the decoder's features for the output projection; by default unchanged.
+
+        Args:
+            x: features, B x T x C.
+            states: from :meth:`read`.
+        """
         return x
 
     @classmethod
     def configure(cls, lm: PretrainedLM, side: Side, model_config: Any) -> None:
-        """Change fairseq's configuration of the side's stack before it is built; by default not at all."""
+        """Change fairseq's configuration of the side's stack in place, before it is built; by default nothing.
+
+        Args:
+            lm: the language model.
+            side: the side that the integration serves.
+            model_config: fairseq's nested configuration of the model.
+        """
 
     def begin(self, run: Any) -> None:
-        """Prepare for training from pretrained weights, e.g. tell how much disk will be needed; by default nothing.
+        """Prepare for training from pretrained weights, e.g. check the disk space; by default nothing.
 
         Args:
             run: fairseq's whole configuration; None where a model is built outside a training run.
 
         Raises:
-            UserError: if training cannot begin so.
+            InputError: if training cannot begin so.
         """
 
     def load_into(self, stack: nn.Module) -> None:
-        """Put weights of the language model into the side's stack, when training starts; by default none."""
+        """Copy weights of the language model into the side's stack when training starts; by default none.
+
+        Args:
+            stack: fairseq's encoder or decoder.
+        """
 
 
 Integration = TypeVar("Integration", bound=type[Fusion])
@@ -168,20 +208,23 @@ _closed = False
 
 
 def register_fusion(name: str) -> Callable[[Integration], Integration]:
-    """Register a subclass of :class:`Fusion` under the value of ``--src-fusion`` and ``--tgt-fusion``.
+    """Register a subclass of :class:`Fusion` under a name.
+
+    Args:
+        name: value of ``--src-fusion`` and ``--tgt-fusion`` that chooses it.
 
     Raises:
-        UserError: if another class has that name, another integration has one of its flags with another meaning, or the
-            flags have been made already.
+        InputError: if another class has that name, another integration has one of its flags with another meaning, or
+            the flags have been made already.
     """
 
     def register(integration: Integration) -> Integration:
         if FUSIONS.get(name) is integration:
             return integration
         if name in FUSIONS:
-            raise UserError(f"the integration {name} is registered twice, again by {integration.__module__}.")
+            raise InputError(f"the integration {name} is registered twice, again by {integration.__module__}.")
         if _closed:
-            raise UserError(f"the integration {name} comes too late: register it before lmfusion.install().")
+            raise InputError(f"the integration {name} comes too late: register it before lmfusion.install().")
         for other in FUSIONS.values():
             _check_shared(name, integration, other)
         integration.name = name
@@ -196,10 +239,10 @@ def _check_shared(name: str, integration: type[Fusion], other: type[Fusion]) -> 
     for spec in fields(integration.Config):
         same = theirs.get(spec.name, spec)
         if (spec.type, spec.default, spec.metadata.get("help")) != (same.type, same.default, same.metadata.get("help")):
-            raise UserError(f"{name} and {other.name} have a flag {spec.name} with two meanings: rename one.")
+            raise InputError(f"{name} and {other.name} have a flag {spec.name} with two meanings: rename one.")
 
 
 def close_register() -> None:
-    """Accept no further integration: the flags are made of those that are there."""
+    """Close the register: the flags are generated from the integrations in it."""
     global _closed
     _closed = True

@@ -1,4 +1,4 @@
-"""A learning rate of its own for a part of a model, under any of fairseq's optimizers.
+"""Give a part of a model its own learning rate, under any of fairseq's optimizers.
 
 fairseq sets one learning rate for everything. Parameters marked here go into a group of their own, whose rate is
 multiplied just before a step and set back after it, so that schedulers, logs and checkpoints see fairseq's alone.
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 # The attribute that fairseq's half-precision optimizers carry over to their float32 copies of parameters.
 _ATTRIBUTE, _KEY = "optim_overrides", "lmfusion"
@@ -21,38 +21,43 @@ _ATTRIBUTE, _KEY = "optim_overrides", "lmfusion"
 
 @dataclass(eq=False)
 class LearningRate:
-    """What multiplies ``--lr`` for some parameters."""
+    """A factor on ``--lr`` for some parameters, which may start after some updates."""
 
     scale: float = 1.0
     frozen_updates: int = 0
-    """Updates at the beginning in which the parameters do not move at all."""
+    """Number of first updates in which the parameters do not change at all."""
     num_updates: int = 0
-    """Updates done so far; whoever owns the parameters keeps it current."""
+    """Number of updates done so far; the owner of the parameters keeps it current."""
 
     @property
     def frozen(self) -> bool:
-        """Whether the next update leaves the parameters as they are."""
+        """Return True if the next update leaves the parameters unchanged."""
         return self.num_updates < self.frozen_updates
 
     @property
     def factor(self) -> float:
-        """Of the next update."""
+        """Return the learning-rate factor for the next update."""
         return 0.0 if self.frozen else self.scale
 
     @property
     def is_plain(self) -> bool:
-        """Whether this is fairseq's learning rate all along."""
+        """Return True if the factor is 1 for every update."""
         return self.scale == 1.0 and self.frozen_updates == 0
 
 
 def set_learning_rate(module: nn.Module, rate: LearningRate) -> None:
-    """Give a module's parameters this rate; call it before fairseq builds the optimizer."""
+    """Give a module's parameters a rate; call it before fairseq builds the optimizer.
+
+    Args:
+        module: all its parameters are marked.
+        rate: the rate, which may change later.
+    """
     for parameter in module.parameters():
         setattr(parameter, _ATTRIBUTE, {_KEY: rate})
 
 
 def rate_of(parameter: torch.Tensor) -> LearningRate | None:
-    """Return the rate that a parameter was given, or None."""
+    """Return the rate that :func:`set_learning_rate` gave to a parameter, or None."""
     return getattr(parameter, _ATTRIBUTE, {}).get(_KEY)
 
 
@@ -61,37 +66,41 @@ def check_optimizer_settings(cfg: Any, flag: str) -> None:
 
     Args:
         cfg: fairseq's whole configuration; None where a model is built outside a training run.
-        flag: that asks for the learning rate, for the message.
+        flag: the flag that asks for the learning rate, for the message.
 
     Raises:
-        UserError: naming the setting and the mend.
+        InputError: naming the setting and the fix.
     """
     if cfg is None or "common" not in cfg:
         return
     common, distributed = cfg["common"], cfg["distributed_training"]
     memory_efficient = common.memory_efficient_fp16 or common.memory_efficient_bf16
     if common.fp16 and not (memory_efficient or common.fp16_no_flatten_grads):
-        raise UserError(
+        raise InputError(
             f"{flag} needs parameters one by one, and --fp16 makes one long row of them: add --fp16-no-flatten-grads."
         )
     if distributed.ddp_backend == "fully_sharded":
-        raise UserError(f"{flag} does not go with --ddp-backend fully_sharded: use pytorch_ddp.")
+        raise InputError(f"{flag} does not go with --ddp-backend fully_sharded: use pytorch_ddp.")
     if optimizer_name(cfg["optimizer"]) == "composite":
-        raise UserError(f"{flag} does not go with --optimizer composite, which has groups of its own: leave one out.")
+        raise InputError(f"{flag} does not go with --optimizer composite, which has groups of its own: leave one out.")
     if getattr(cfg["optimizer"], "relative_step", False):
-        raise UserError(f"{flag} does not go with --relative-step, by which Adafactor sets its rate: leave one out.")
+        raise InputError(f"{flag} does not go with --relative-step, by which Adafactor sets its rate: leave one out.")
 
 
 def optimizer_name(section: Any) -> str | None:
-    """The name in fairseq's configuration of an optimizer; of older ones that is an argparse.Namespace."""
+    """Return the optimizer's name in fairseq's configuration, which is an argparse.Namespace for older optimizers."""
     return getattr(section, "_name", None) or getattr(section, "optimizer", None)
 
 
 def check_unused_parameters(cfg: Any, flag: str) -> None:
-    """Refuse settings of fairseq under which a part of a model cannot go without gradients for some updates.
+    """Refuse settings of fairseq under which a part of a model cannot lack gradients for some updates.
+
+    Args:
+        cfg: fairseq's whole configuration; None where a model is built outside a training run.
+        flag: the flag that freezes the part at first, for the message.
 
     Raises:
-        UserError: naming the setting and the mend.
+        InputError: naming the setting and the fix.
     """
     if cfg is None or "distributed_training" not in cfg:
         return
@@ -101,7 +110,7 @@ def check_unused_parameters(cfg: Any, flag: str) -> None:
         and distributed.ddp_backend in ("c10d", "pytorch_ddp")
         and not distributed.find_unused_parameters
     ):
-        raise UserError(
+        raise InputError(
             f"{flag} leaves parameters without gradients, for which --ddp-backend {distributed.ddp_backend} waits: add "
             f"--find-unused-parameters."
         )
@@ -120,7 +129,7 @@ def _split_groups(optimizer: torch.optim.Optimizer) -> None:
 
 
 def _multiply_while_stepping(optimizer: torch.optim.Optimizer) -> None:
-    """Multiply the rates of marked groups during steps."""
+    """Multiply the rates of marked groups during each step."""
     kept: list[float] = []
 
     def before(optimizer: torch.optim.Optimizer, *_: Any) -> None:
@@ -143,11 +152,11 @@ def _multiply_while_stepping(optimizer: torch.optim.Optimizer) -> None:
 
 
 def apply_learning_rates(optimizer: torch.optim.Optimizer, parameters: Iterable[Any]) -> None:
-    """Make an optimizer step with the rates that :func:`set_learning_rate` gave to some of its parameters.
+    """Make an optimizer apply the rates that :func:`set_learning_rate` gave to some of its parameters.
 
     Args:
         optimizer: PyTorch's, inside fairseq's.
-        parameters: it was built from; without a rate among them nothing changes.
+        parameters: those it was built from; without a rate among them nothing changes.
     """
     if any(rate_of(parameter) is not None for parameter in parameters if isinstance(parameter, torch.Tensor)):
         _split_groups(optimizer)

@@ -1,6 +1,6 @@
 """``transformer_lmfusion``: fairseq's transformer with a pretrained LM on either side or both.
 
-The only file that knows both axes of the table in the paper's section 2.
+The only file that knows both sides and all integrations (Edunov et al. 2019, section 2).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch import nn
 
 from lmfusion.checkpoint.reading import read_checkpoint, stored_model_config
 from lmfusion.checkpoint.starting_point import starts_from
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.build import build_fusion
 from lmfusion.fusion.combinations import check_combination, check_shared
 from lmfusion.fusion.config import SIDES, STACKS, FusionConfig, has_positions, integration
@@ -40,10 +40,10 @@ logger = logging.getLogger(__name__)
 
 @register_model("transformer_lmfusion", dataclass=FusionConfig)
 class TransformerLMFusion(TransformerModelBase):
-    """Encoder and decoder of fairseq, each on its own embeddings or on a language model.
+    """A sequence-to-sequence transformer whose encoder and decoder may each use a pretrained language model.
 
-    A checkpoint is complete in itself: it holds the LMs' weights and, in its config, how to build
-    them, so that their files are needed only when training starts.
+    A checkpoint is complete in itself: it holds the LMs' weights and their configuration, so that their own files are
+    needed only when training starts.
     """
 
     takes_head = True  # lmfusion/training/criterions.py
@@ -56,15 +56,15 @@ class TransformerLMFusion(TransformerModelBase):
 
     @classmethod
     def add_args(cls, parser: ArgumentParser) -> None:
-        """Add all flags; named architectures supply defaults."""
+        """Add all flags to the command line; named architectures supply defaults."""
         gen_parser_from_dataclass(parser, FusionConfig(), delete_default=True)
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> TransformerLMFusion:
-        """Build for fairseq's ``translation`` task.
+        """Build the model for fairseq's ``translation`` task, from flags or from a checkpoint's configuration.
 
         Raises:
-            UserError: if flags contradict each other or a language model cannot be used.
+            InputError: if flags contradict each other or a language model cannot be used.
         """
         _fill_defaults(cfg)
         check_combination(cfg)
@@ -127,20 +127,22 @@ class TransformerLMFusion(TransformerModelBase):
                 yield stack.fusion, stack
 
     def forward(self, *args: Any, head: Head | None = None, **kwargs: Any) -> Any:
-        """As fairseq's transformer; what a ``head`` makes of features and output embeddings stands where logits do.
+        """Compute logits as fairseq's transformer does.
+
+        Args:
+            head: function of features (B x T x C) and output embeddings (V x C) whose result replaces the logits.
 
         Raises:
-            UserError: if an LM inside never got its weights, or a head is given to an adaptive softmax.
+            InputError: if an LM inside never got its weights, or a head is given to an adaptive softmax.
         """
         if self.needs_weights:
-            raise UserError(
+            raise InputError(
                 "the language model inside this model has no weights: its description "
-                "(--src-lm-config/--tgt-lm-config) belongs to checkpoints. To start training, give "
-                "--src-lm/--tgt-lm instead."
+                "(--src-lm-config/--tgt-lm-config) belongs to checkpoints. To train, give --src-lm/--tgt-lm instead."
             )
         if head is not None and self.decoder.adaptive_softmax is not None:
-            raise UserError(
-                "--adaptive-softmax-cutoff makes no logits of all types: leave it or chunked_ in --criterion out."
+            raise InputError(
+                "--adaptive-softmax-cutoff computes no full logits: leave out that flag, or chunked_ in --criterion."
             )
         with training_autocast(self, self.cpu_bf16):
             if head is None:
@@ -152,13 +154,13 @@ class TransformerLMFusion(TransformerModelBase):
         """Prepare for decoding, as fairseq does.
 
         Raises:
-            UserError: the beam has no hypothesis.
+            InputError: if --beam is below 1.
         """
         check_beam(cfg.generation.beam)
         super().prepare_for_inference_(cfg)
 
     def load_state_dict(self, state_dict: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """As fairseq's; afterwards the LMs inside have their weights."""
+        """Load weights as fairseq does, and note whether the LMs inside have got theirs."""
         result = super().load_state_dict(state_dict, *args, **kwargs)
         missing = result.missing_keys if result is not None else []
         self.needs_weights = self.needs_weights and any(".representation.lm." in name for name in missing)
@@ -166,7 +168,7 @@ class TransformerLMFusion(TransformerModelBase):
 
 
 def _stack_config(cfg: Any, side: str) -> Any:
-    """Return fairseq's nested configuration for one stack, which may be changed."""
+    """Return a copy of fairseq's nested configuration for one stack, which may be changed."""
     stack_cfg = copy.copy(cfg)
     setattr(stack_cfg, STACKS[side], copy.copy(getattr(cfg, STACKS[side])))
     stack_cfg.no_token_positional_embeddings = not has_positions(cfg, side)
@@ -178,10 +180,9 @@ def _fusion_names() -> Any:
 
 
 def _truncate_to_model(task: Any, model: TransformerLMFusion) -> None:
-    """Let ``--truncate-source`` cut to what the model takes; fairseq cuts to --max-source-positions alone.
+    """Make ``--truncate-source`` cut to the model's longest source; fairseq cuts to --max-source-positions alone.
 
-    fairseq reads its data sets after it has built the model. The task's configuration is a copy: what a checkpoint
-    says stays as it was given.
+    fairseq reads its data sets later. The task's configuration is a copy: a checkpoint keeps the value given.
     """
     settings: Any = getattr(task, "cfg", None)
     limit = model.encoder.max_positions()
@@ -191,7 +192,7 @@ def _truncate_to_model(task: Any, model: TransformerLMFusion) -> None:
 
 
 def _fill_defaults(cfg: Any) -> None:
-    """Give a checkpoint's config the flags that are newer than it."""
+    """Set the flags that are newer than a checkpoint's configuration to their defaults."""
     with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
         for name, spec in FusionConfig.__dataclass_fields__.items():
             if not name.startswith("_") and not hasattr(cfg, name):
@@ -199,7 +200,7 @@ def _fill_defaults(cfg: Any) -> None:
 
 
 def _remember(cfg: Any, name: str, value: str | None) -> None:
-    """Write into the config that fairseq saves, of which ``cfg`` may be a copy."""
+    """Set a value in ``cfg`` and in the configuration that fairseq saves, of which ``cfg`` may be a copy."""
     setattr(cfg, name, value)
     parent = getattr(cfg, "_get_parent", lambda: None)()
     if parent is not None and "model" in parent:
@@ -207,14 +208,9 @@ def _remember(cfg: Any, name: str, value: str | None) -> None:
 
 
 def _use_stored_lm(cfg: Any) -> None:
-    """When a run resumes and an LM's file is gone, its description is in the run's checkpoint."""
-    missing = [
-        side
-        for side in SIDES
-        if getattr(cfg, f"{side}_lm")
-        and not getattr(cfg, f"{side}_lm_config")
-        and not Path(getattr(cfg, f"{side}_lm")).exists()
-    ]
+    """Take an LM's description from the run's checkpoint where a run resumes and the LM's file is gone."""
+    given = [side for side in SIDES if getattr(cfg, f"{side}_lm") and not getattr(cfg, f"{side}_lm_config")]
+    missing = [side for side in given if not Path(getattr(cfg, f"{side}_lm")).exists()]
     path = _checkpoint_to_start_from(cfg) if missing else None
     if path is None:
         return
@@ -224,11 +220,7 @@ def _use_stored_lm(cfg: Any) -> None:
 
 
 def _check_same_lms(cfg: Any, built: Any) -> None:
-    """A run has the LM that the checkpoint it starts from brings the weights of: another would be ignored.
-
-    Raises:
-        UserError: naming the file, the checkpoint and the mend.
-    """
+    """Refuse an LM other than the one in the checkpoint that a run starts from: it would be ignored."""
     path = _checkpoint_to_start_from(cfg) if any(getattr(cfg, f"{side}_lm") for side in SIDES) else None
     if path is None:
         return
@@ -236,14 +228,14 @@ def _check_same_lms(cfg: Any, built: Any) -> None:
     for side in SIDES:
         before, now = stored.get(f"{side}_lm_config"), getattr(built, f"{side}_lm_config")
         if before and now and json.loads(before).get("fingerprint") != json.loads(now)["fingerprint"]:
-            raise UserError(
+            raise InputError(
                 f"{path} was trained with another language model than {getattr(cfg, f'{side}_lm')}, which would be "
-                f"ignored: give the one it was trained with as --{side}-lm, or begin anew in another --save-dir."
+                f"ignored: give the one it was trained with as --{side}-lm, or restart in another --save-dir."
             )
 
 
 def _checkpoint_to_start_from(cfg: Any) -> Path | None:
-    """The checkpoint fairseq-train is about to take weights from, if any."""
+    """Return the path of the checkpoint that fairseq-train is about to load, if any."""
     parent = getattr(cfg, "_get_parent", lambda: None)()
     options = parent.get("checkpoint") if parent is not None else None
     return None if options is None else starts_from(options)

@@ -1,4 +1,4 @@
-"""The attention modules of a fairseq stack, each at its place."""
+"""Replace the attention modules of a fairseq stack, each at its place."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _KINDS = {"self": "self_attn", "cross": "encoder_attn"}
 
 
 def wrap_attention(fusion: Fusion, stack: nn.Module, name: str) -> None:
-    """Let an integration put its own modules in the place of a stack's attention.
+    """Replace a stack's attention modules by those that an integration returns for them.
 
     Args:
-        fusion: the integration, whose ``attention`` is asked for every place.
+        fusion: the integration; its ``attention`` is called for every place.
         stack: fairseq's encoder or decoder.
         name: ``"encoder"`` or ``"decoder"``.
     """

@@ -1,4 +1,4 @@
-"""``gamma * sum_i softmax(lambda)_i * LN(h_i)``: the ELMo mix (Peters et al. 2018; Edunov et al. 2019, 2.1)."""
+"""The ELMo mix, ``gamma * sum_i softmax(lambda)_i * LN(h_i)`` (Peters et al. 2018; Edunov et al. 2019, 2.1)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 
 class ScalarMix(nn.Module):
-    """Learned mix of layer states.
+    """A learned mix of layer states, ``gamma * sum_i softmax(lambda)_i * LN(h_i)`` (SPEC section 2).
 
     Args:
-        num_states: L, number of tensors to mix.
+        num_states: L, number of states to mix.
         state_dim: C', channels of each.
         dropout: probability of leaving a state out of the mix of a batch in training (the others
             are scaled up).
@@ -26,7 +26,7 @@ class ScalarMix(nn.Module):
         self.dropout = dropout
 
     def forward(self, states: list[Tensor]) -> Tensor:
-        """Mix.
+        """Compute the mix of the layer states.
 
         Args:
             states: L tensors of B x T x C'.
@@ -51,7 +51,7 @@ class ScalarMix(nn.Module):
         return (self.gamma * mixed).to(self.gamma.dtype)
 
     def shares(self) -> Tensor:
-        """softmax(lambda): L shares that sum to 1."""
+        """Return softmax(lambda): L shares that sum to 1."""
         return F.softmax(self.weights, dim=0)
 
     def _normalize(self, state: Tensor) -> Tensor:

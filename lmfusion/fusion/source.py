@@ -1,4 +1,4 @@
-"""The source side: what an integration gives as the encoder's word embeddings, or beside them (SPEC section 2)."""
+"""The source side: an encoder whose word embeddings an integration replaces or adds to (SPEC section 2)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from lmfusion.lm.transformer.layout import RowLayout
 from lmfusion.lm.vocabulary import Framed
 
 CARRIED = "lm_states"
-"""Key of an encoder's output: what the decoder's layers read of the source language model."""
+"""Key in an encoder's output of the tensors that the decoder's layers read from the source language model."""
 
 
 class SourceReader(nn.Module):
-    """A side's token rows, read by a language model.
+    """A module that runs the source's language model on a batch of fairseq's.
 
     fairseq's source is ``w1 ... wn </s>``, padded on either side. The language model gets rows that are left-aligned,
     in its own ids, with the symbols around them that it was trained with.
@@ -37,50 +37,72 @@ class SourceReader(nn.Module):
 
     @property
     def fusion(self) -> Fusion:
-        """The integration."""
+        """Return the integration."""
         fusion = self.representation
         assert isinstance(fusion, Fusion)
         return fusion
 
     @property
     def lm(self) -> PretrainedLM:
-        """The language model inside."""
+        """Return the language model inside the integration."""
         return self.fusion.lm
 
     def read(self, src_tokens: Tensor) -> tuple[Any, Framed, RowLayout]:
-        """Read B x S tokens: what the integration makes of them, the frame and the layout of the rows."""
+        """Run the language model on a batch.
+
+        Args:
+            src_tokens: B x S ids of the side's dictionary, padding on either side.
+
+        Returns:
+            The integration's states, the framed rows and their layout.
+        """
         layout = RowLayout(src_tokens.eq(self.padding_idx))
         vocabulary = self.lm.vocabulary
         framed = vocabulary.frame(vocabulary.ids(layout.align(src_tokens)))
         return self.fusion.read(framed.tokens), framed, layout
 
     def as_embeddings(self, states: Tensor, framed: Framed, layout: RowLayout) -> Tensor:
-        """Bring states of framed rows to where the source's tokens stood: B x S x C, zero at padding."""
+        """Move states of framed rows to the positions of the source's tokens.
+
+        Args:
+            states: B x T x C of the framed rows.
+            framed: the rows, from :meth:`read`.
+            layout: of the rows, from :meth:`read`.
+
+        Returns:
+            B x S x C, zero at padding.
+        """
         x = framed.crop(states).masked_fill(layout.padding.unsqueeze(-1), 0.0)
         return layout.restore(x)
 
 
 class SourceEmbedding(SourceReader):
-    """An integration that looks like an embedding to fairseq's encoder."""
+    """An integration in the form of an embedding for fairseq's encoder.
+
+    Args:
+        fusion: the integration.
+        dictionary: of the source.
+        width: C of the embeddings.
+    """
 
     def __init__(self, fusion: Fusion, dictionary: Dictionary, width: int) -> None:
         super().__init__(fusion, dictionary)
         self.embedding_dim = width
 
     def forward(self, src_tokens: Tensor) -> Tensor:
-        """Embed: B x S, padding on either side -> B x S x C; zero at padding."""
+        """Embed tokens: B x S, padding on either side -> B x S x C, zero at padding."""
         states, framed, layout = self.read(src_tokens)
         return self.as_embeddings(self.fusion.embed(states), framed, layout)
 
 
 class LMFusionEncoder(TransformerEncoderBase):
-    """fairseq's encoder with a source language model: no longer than that allows.
+    """A transformer encoder with a source language model, which limits the length of sources.
 
     Args:
         cfg: fairseq's configuration of the model, with our flags.
         dictionary: of the source.
         embed_tokens: a :class:`SourceEmbedding`, or embeddings of its own.
-        reader: where the embeddings are its own: what reads the language model beside them.
+        reader: runs the language model where the encoder has embeddings of its own.
     """
 
     def __init__(
@@ -94,13 +116,13 @@ class LMFusionEncoder(TransformerEncoderBase):
 
     @property
     def fusion(self) -> Fusion:
-        """The integration."""
+        """Return the integration."""
         fusion = (self.reader or self.embed_tokens).fusion
         assert isinstance(fusion, Fusion)
         return fusion
 
     def forward(self, src_tokens: Tensor, *args: Any, **kwargs: Any) -> Any:
-        """Encode as fairseq's; what the decoder reads of the language model is in the output, too."""
+        """Encode B x S tokens as fairseq does; the output also has the tensors that the decoder reads (``CARRIED``)."""
         if self.reader is None:
             return super().forward(src_tokens, *args, **kwargs)
         states, framed, layout = self.reader.read(src_tokens)
@@ -112,12 +134,12 @@ class LMFusionEncoder(TransformerEncoderBase):
         return {**super().forward(src_tokens, *args, **kwargs), CARRIED: carried}
 
     def reorder_encoder_out(self, encoder_out: dict[str, Any], new_order: Tensor) -> Any:
-        """Let the output follow the beam: row b becomes former row ``new_order[b]``."""
+        """Reorder the output with the beam: row b becomes former row ``new_order[b]``."""
         reordered = super().reorder_encoder_out(encoder_out, new_order)
         if CARRIED in encoder_out:
             reordered[CARRIED] = [tensor.index_select(0, new_order) for tensor in encoder_out[CARRIED]]
         return reordered
 
     def max_positions(self) -> int:
-        """Return the longest source in tokens, final </s> included."""
+        """Return the length of the longest source in tokens, final </s> included."""
         return min(super().max_positions(), self.fusion.lm.max_positions())

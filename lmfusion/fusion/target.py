@@ -1,4 +1,4 @@
-"""The target side: what an integration gives as the decoder's word embeddings, or beside them (SPEC section 2)."""
+"""The target side: a decoder whose word embeddings an integration replaces or adds to (SPEC section 2)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from lmfusion.lm.interface import IncrementalState, PretrainedLM
 
 
 class TargetReader(nn.Module):
-    """A prefix of the target, read by a language model.
+    """A module that runs the target's language model on a batch, or on a growing prefix.
 
-    While decoding, fairseq's decoder looks up the last token alone. What a language model says of it depends on the
-    whole prefix, so :class:`LMFusionDecoder` hands over prefix and decoding state first.
+    While decoding, fairseq's decoder looks up the last token alone. Its state in a language model depends on the whole
+    prefix, so :class:`LMFusionDecoder` hands over prefix and decoding state first.
 
     Args:
         fusion: the integration.
         dictionary: of the target.
-
     """
 
     def __init__(self, fusion: Fusion, dictionary: Dictionary) -> None:
@@ -38,22 +37,34 @@ class TargetReader(nn.Module):
 
     @property
     def fusion(self) -> Fusion:
-        """The integration."""
+        """Return the integration."""
         fusion = self.representation
         assert isinstance(fusion, Fusion)
         return fusion
 
     @property
     def lm(self) -> PretrainedLM:
-        """The language model inside."""
+        """Return the language model inside the integration."""
         return self.fusion.lm
 
     def announce(self, prefix: Tensor, incremental_state: IncrementalState | None) -> None:
-        """Expect a look-up of the last token of this prefix (B x T), or of all of it without a decoding state."""
+        """Announce the next look-up.
+
+        Args:
+            prefix: B x T tokens, of which the last one is looked up next.
+            incremental_state: fairseq's decoding state; None: the look-up will be of whole rows.
+        """
         self._prefix = None if incremental_state is None else (prefix, incremental_state)
 
     def read(self, tokens: Tensor) -> tuple[Any, bool]:
-        """Read B x T tokens, or after :meth:`announce` what is new of the prefix; say whether it was the latter."""
+        """Run the language model on whole rows, or on the new part of an announced prefix.
+
+        Args:
+            tokens: B x T, not used after :meth:`announce` with a decoding state.
+
+        Returns:
+            The integration's states, and True if they are those of a prefix's new part.
+        """
         vocabulary, is_step = self.lm.vocabulary, self._prefix is not None
         if self._prefix is None:
             states = self.fusion.read(vocabulary.ids(tokens))
@@ -64,33 +75,39 @@ class TargetReader(nn.Module):
         return states, is_step
 
     def features(self, x: Tensor) -> Tensor:
-        """Let the integration change the features, B x T x C."""
+        """Return the decoder's features, B x T x C, as changed by the integration."""
         states, self._states = self._states, None
         return self.fusion.features(x, states) if self._changes_features else x
 
 
 class TargetEmbedding(TargetReader):
-    """An integration that looks like an embedding to fairseq's decoder."""
+    """An integration in the form of an embedding for fairseq's decoder.
+
+    Args:
+        fusion: the integration.
+        dictionary: of the target.
+        width: C of the embeddings.
+    """
 
     def __init__(self, fusion: Fusion, dictionary: Dictionary, width: int) -> None:
         super().__init__(fusion, dictionary)
         self.embedding_dim = width
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Embed: B x T -> B x T x C; after :meth:`announce` B x 1 -> B x 1 x C."""
+        """Embed tokens: B x T -> B x T x C, or B x 1 -> B x 1 x C after :meth:`announce` of a prefix."""
         states, is_step = self.read(tokens)
         x = self.fusion.embed(states)
         return x[:, -1:] if is_step else x
 
 
 class LMFusionDecoder(TransformerDecoderBase):
-    """fairseq's decoder with a target language model, a source language model that it reads, or both.
+    """A transformer decoder with a target language model, a source language model that it reads, or both.
 
     Args:
         cfg: fairseq's configuration of the model, with our flags.
         dictionary: of the target.
         embed_tokens: a :class:`TargetEmbedding`, or embeddings of its own.
-        reader: where the embeddings are its own: what reads the target language model beside them, if there is one.
+        reader: runs the target language model, if there is one, where the decoder has embeddings of its own.
     """
 
     def __init__(
@@ -109,18 +126,18 @@ class LMFusionDecoder(TransformerDecoderBase):
             wrap_attention(self.fusion, self, DECODER)
 
     def read_source(self, fusion: Fusion) -> None:
-        """Let the source side's integration put attention of its own into the layers, and give it what it reads."""
+        """Connect the source side's integration: it may replace attention modules, and receives its tensors."""
         self._source = [fusion]
         wrap_attention(fusion, self, DECODER)
 
     @property
     def fusion(self) -> Fusion | None:
-        """The target side's integration, if there is one."""
+        """Return the target side's integration, if there is one."""
         return None if self._read_by is None else self._read_by.fusion
 
     @property
     def _read_by(self) -> TargetReader | None:
-        """What reads the target language model, if there is one."""
+        """Return the module that runs the target language model, if there is one."""
         return self.embed_tokens if isinstance(self.embed_tokens, TargetReader) else self.reader
 
     def extract_features_scriptable(
@@ -131,7 +148,7 @@ class LMFusionDecoder(TransformerDecoderBase):
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        """Compute features as fairseq's; the language model keeps its keys and values in ``incremental_state``."""
+        """Compute features as fairseq does; the language model keeps its keys and values in ``incremental_state``."""
         reader = self._read_by
         for source in self._source:
             source.receive(encoder_out[CARRIED], encoder_out["encoder_padding_mask"][0])
@@ -145,7 +162,7 @@ class LMFusionDecoder(TransformerDecoderBase):
         return (x if reader is None else reader.features(x)), extra
 
     def reorder_incremental_state_scripting(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
-        """Let decoding states follow the beam.
+        """Reorder decoding states with the beam: row b becomes former row ``new_order[b]``.
 
         fairseq asks every module at every step whether it can be reordered, which is expensive: a module looks through
         its parameters, buffers and children before it says no. Asking its class is quick.
@@ -155,7 +172,7 @@ class LMFusionDecoder(TransformerDecoderBase):
                 module.reorder_incremental_state(incremental_state, new_order)
 
     def max_positions(self) -> int:
-        """Return the longest target in tokens, </s> included."""
+        """Return the length of the longest target in tokens, </s> included."""
         reader = self._read_by
         longest: int = super().max_positions()
         return longest if reader is None else min(longest, reader.lm.max_positions())

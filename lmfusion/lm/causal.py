@@ -1,4 +1,4 @@
-"""The unidirectional LM: one left-to-right tower, with a cache for decoding (SPEC section 1)."""
+"""The family ``causal``: a left-to-right transformer with a cache for decoding (SPEC section 1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fairseq.models import (
 )
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
 from lmfusion.lm.transformer.attention import NO_BIAS_KV, CausalSelfAttention
 from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
@@ -25,7 +25,7 @@ from lmfusion.lm.transformer.layout import RowLayout
 
 @register_lm("causal")
 class CausalLM(TransformerLM, FairseqIncrementalDecoder):
-    """One tower, left to right.
+    """A unidirectional language model: one left-to-right tower that predicts the next token (SPEC section 1).
 
     Args:
         config: plain values of :class:`CausalLMConfig`.
@@ -54,14 +54,17 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
         head: Head = F.linear,
         **_: Any,
     ) -> tuple[Any, dict[str, Any]]:
-        """Logits of the next token at every position: B x T x V (only new T with a cache).
+        """Compute the logits of the next token at every position.
 
         Args:
             prev_output_tokens: B x T, ``</s> w1 ... wn`` with padding on either side.
             encoder_out: always None; fairseq's generator passes it.
-            incremental_state: see :meth:`layer_states`.
+            incremental_state: fairseq's decoding state; see :meth:`states`.
             src_lengths: unused; fairseq passes it.
-            head: what makes logits, or something else, of states (B x T x C) and output embeddings.
+            head: function that makes logits, or something else, of states (B x T x C) and output embeddings (V x C).
+
+        Returns:
+            B x T x V (only new T with a decoding state), or what the head makes; and a dictionary without attention.
         """
         # fairseq's generator asks for attention to a source, where there is none.
         return self.output_layer(self.top_state(prev_output_tokens, incremental_state), head), {"attn": None}
@@ -94,14 +97,14 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
         return [x, *self.layers(x, incremental_state)]
 
     def _run_layers(self, tokens: Tensor) -> tuple[Tensor, list[Tensor], RowLayout]:
-        """Embeddings of left-aligned rows, the N layers as the layout packs them, the layout."""
+        """Return the embeddings of left-aligned rows, the N layers' states as the layout packs them, and the layout."""
         layout = RowLayout(tokens.eq(self.padding_idx))
         self.check_rows(layout)
         x = self.embed(layout.align(tokens))
         return x, self.layers(layout.pack(x), layout=layout), layout
 
     def modules_from_below(self) -> list[list[nn.Module]]:
-        """The embeddings and each block."""
+        """Return the embeddings, then each block: N + 1 lists."""
         return [[self.embed], *([block] for block in self.layers)]
 
     @property
@@ -113,7 +116,7 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
 
 @register_model("uni_transformer_lm", dataclass=CausalLMConfig)
 class UniTransformerLanguageModel(TrainableLM):
-    """fairseq model ``uni_transformer_lm``: train with ``--sample-break-mode eos``."""
+    """The fairseq model ``uni_transformer_lm`` around a :class:`CausalLM` (``--sample-break-mode eos``)."""
 
     decoder: CausalLM
 
@@ -121,14 +124,18 @@ class UniTransformerLanguageModel(TrainableLM):
     def build_model(cls, cfg: CausalLMConfig, task: Any) -> UniTransformerLanguageModel:
         """Build an untrained model for fairseq's ``language_modeling`` task.
 
+        Args:
+            cfg: the flags.
+            task: brings the dictionary and the targets.
+
         Raises:
-            UserError: if the task asks for other targets than the next token, or translates.
+            InputError: if the task asks for other targets than the next token, or translates.
         """
         check_task(task)
         targets = list(getattr(task, "targets", ["future"]))
         if targets != ["future"]:
             given = " ".join(f"--{target}-target" for target in targets)
-            raise UserError(
+            raise InputError(
                 f"uni_transformer_lm predicts the next token and would see what {given} asks for: "
                 f"leave that out, or train bi_transformer_lm."
             )
@@ -136,11 +143,11 @@ class UniTransformerLanguageModel(TrainableLM):
 
     @property
     def supported_targets(self) -> set[str]:
-        """fairseq's name of what can be predicted."""
+        """Return fairseq's names of the targets that the model can predict: the next token alone."""
         return {"future"}
 
 
 @register_model_architecture("uni_transformer_lm", "uni_transformer_lm_big")
 def uni_transformer_lm_big(args: Namespace) -> None:
-    """190M parameters at 37K types with tied embeddings."""
+    """Set the published size: 190M parameters with tied embeddings and a vocabulary size of 37K."""
     big_architecture(args)

@@ -1,7 +1,6 @@
-"""The bidirectional cloze LM: two towers joined to predict every token from all others (SPEC 1).
+"""The family ``cloze``: a bidirectional transformer that predicts every token from all others (SPEC section 1).
 
-Baevski et al. 2019, "Cloze-driven Pretraining of Self-attention Networks"; Edunov et al. 2019,
-section 3.2.
+Baevski et al. 2019, "Cloze-driven Pretraining of Self-attention Networks"; Edunov et al. 2019, section 3.2.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqDecoder, register_model, register_model_architecture
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
 from lmfusion.lm.transformer.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
 from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
@@ -30,16 +29,15 @@ TARGET_SETS = (["self"], ["future", "past"], ["self", "future", "past"])
 
 @register_lm("cloze")
 class ClozeLM(TransformerLM, FairseqDecoder):
-    """Forward and backward tower, joined.
+    """A bidirectional language model: a forward and a backward tower, joined (SPEC section 1).
 
     Args:
-        config: plain values of :class:`ClozeLMConfig`, and ``targets``: fairseq's names of what is
-            predicted. ``["self"]`` is the cloze LM; ``["future", "past"]`` is a pair of ordinary
-            LMs, which has no joining block.
+        config: plain values of :class:`ClozeLMConfig`, and ``targets``: fairseq's names of what is predicted.
+            ``["self"]`` is the cloze LM; ``["future", "past"]`` a pair of ordinary LMs, which has no joining block.
         dictionary: of the text.
 
     Raises:
-        UserError: if the targets or flags make no model.
+        InputError: if targets or flags contradict each other.
     """
 
     Config = ClozeLMConfig
@@ -67,7 +65,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
 
     @classmethod
     def described_by(cls, model: dict[str, Any], task: dict[str, Any]) -> dict[str, Any]:
-        """Return the config that a checkpoint's flags stand for; what is predicted is told by those of the task."""
+        """Return the config that a checkpoint's flags stand for; those of the task say which targets it predicts."""
         targets = [name for name in ("self", "future", "past") if task.get(f"{name}_target")]
         return {**model, "targets": targets or ["self"]}
 
@@ -86,10 +84,14 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         )
 
     def tower_states(self, tokens: Tensor, layout: RowLayout) -> tuple[list[Tensor], list[Tensor]]:
-        """States of both towers on left-aligned tokens, in the order of the words.
+        """Compute the states of both towers, in the order of the words.
+
+        Args:
+            tokens: B x T, left-aligned.
+            layout: of the batch.
 
         Returns:
-            forward and backward states; each the shared embeddings and N layers of B x T x C.
+            Forward and backward states; each the shared embeddings and N layers of B x T x C.
         """
         x, forward, backward = self._run_towers(tokens, layout)
         return (
@@ -98,12 +100,12 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         )
 
     def _tops(self, tokens: Tensor, layout: RowLayout) -> tuple[Tensor, Tensor]:
-        """The last of both lists of :meth:`tower_states`, without bringing the others into order."""
+        """Return the last states of both towers, B x T x C, without bringing the others into order."""
         _, forward, backward = self._run_towers(tokens, layout)
         return layout.unpack(forward[-1]), layout.reverse(layout.unpack(backward[-1]))
 
     def _run_towers(self, tokens: Tensor, layout: RowLayout) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """Embeddings, and each tower's N states in its own order, as the layout packs them."""
+        """Return the embeddings, and each tower's N states in its own order, as the layout packs them."""
         self.check_rows(layout)
         x = self.embed(tokens)
         # Right to left is left to right on the reversed sentence.
@@ -112,7 +114,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         return x, self.forward_layers(layout.pack(x), layout=layout), reversed_states
 
     def modules_from_below(self) -> list[list[nn.Module]]:
-        """The embeddings, and each block of both towers."""
+        """Return the embeddings, then each layer's block of both towers: N + 1 lists."""
         towers = [tower for tower in (self.forward_layers, self.backward_layers) if tower is not None]
         return [[self.embed], *(list(blocks) for blocks in zip(*towers))]
 
@@ -120,18 +122,15 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         """Refuse a pair of language models.
 
         Raises:
-            UserError: naming what to use instead.
+            InputError: naming what to use instead.
         """
         if self.join is None:
-            raise UserError(
-                "this pair of language models (trained with --future-target --past-target) has no "
-                "joining block and so no single top state: use --src-fusion elmo, or a cloze LM "
-                "(--self-target)."
+            raise InputError(
+                "this pair of language models (trained with --future-target --past-target) has no joining block and "
+                "so no single top state: use --src-fusion elmo, or a cloze LM (--self-target)."
             )
 
-    def _joined(
-        self, fwd: Tensor, bwd: Tensor, layout: RowLayout, *, include_self: bool
-    ) -> Tensor:
+    def _joined(self, fwd: Tensor, bwd: Tensor, layout: RowLayout, *, include_self: bool) -> Tensor:
         self.check_top_state()
         assert self.join is not None
         joined: Tensor = self.join(fwd, bwd, layout, include_self=include_self)
@@ -140,16 +139,17 @@ class ClozeLM(TransformerLM, FairseqDecoder):
     def forward(
         self, src_tokens: Tensor, src_lengths: Tensor | None = None, head: Head = F.linear, **_: Any
     ) -> tuple[Any, dict[str, Any]]:
-        """Logits of every target.
+        """Compute the logits of every target.
 
         Args:
             src_tokens: B x T, ``</s> w1 ... wn </s>`` with padding on either side.
             src_lengths: unused; fairseq passes it.
-            head: what makes logits, or something else, of states (B x T x C or B x K x T x C) and output embeddings.
+            head: function that makes logits, or something else, of states (B x T x C or B x K x T x C) and output
+                embeddings (V x C).
 
         Returns:
-            logits, B x T x V, or B x K x T x V where K > 1 targets are predicted (in the order
-            self, future, past); and an empty dictionary.
+            B x T x V, or B x K x T x V where K > 1 targets are predicted (in the order self, future, past), or what
+            the head makes; and an empty dictionary.
         """
         layout = RowLayout(src_tokens.eq(self.padding_idx))
         fwd, bwd = self._tops(layout.align(src_tokens), layout)
@@ -165,11 +165,10 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         """Compute the SRC-ELMO list (SPEC section 2), L x B x T x 2C, and the joining block's output, B x T x C.
 
         The list is ``[embedding; embedding]``, each layer's ``[forward; backward]``, the context
-        ``[join[i-1]; join[i+1]]``, and the joining block's output doubled. As a representation the joining block may
-        see the token itself.
+        ``[join[i-1]; join[i+1]]``, and the joining block's output doubled. Here that block sees the token itself, too.
 
         Raises:
-            UserError: if the top is wanted of a pair of LMs, which has no joining block.
+            InputError: if the top state is wanted of a pair of LMs, which has no joining block.
         """
         layout = RowLayout(tokens.eq(self.padding_idx))
         found = LMStates()
@@ -190,21 +189,21 @@ class ClozeLM(TransformerLM, FairseqDecoder):
 
 
 def _check(config: dict[str, Any]) -> None:
-    """Refuse what makes no model, or would be ignored."""
+    """Validate the configuration: refuse targets and flags that contradict each other or would be ignored."""
     if config["targets"] not in TARGET_SETS:
         given = " ".join(f"--{target}-target" for target in config["targets"])
-        raise UserError(
-            f"bi_transformer_lm cannot be trained with {given}: give --self-target (a cloze LM), "
-            f"--future-target --past-target (a pair of LMs), or all three."
+        raise InputError(
+            f"bi_transformer_lm cannot be trained with {given}: give --self-target (a cloze LM), --future-target "
+            f"--past-target (a pair of LMs), or all three."
         )
     if config["no_extra_kv"] and config["no_bias_kv"]:
-        raise UserError("--no-extra-kv leaves nothing for --no-bias-kv to make zero: give one.")
+        raise InputError("--no-extra-kv leaves nothing for --no-bias-kv to make zero: give one.")
     if config["linear_final_layer_bias"] and not config["linear_final_layer"]:
-        raise UserError("--linear-final-layer-bias needs --linear-final-layer.")
+        raise InputError("--linear-final-layer-bias needs --linear-final-layer.")
     if config["linear_final_layer"] or "self" not in config["targets"]:
         for flag in ("double_final_heads", "concat_final_q"):
             if config[flag]:
-                raise UserError(
+                raise InputError(
                     f"--{flag.replace('_', '-')} belongs to the attention block that joins the "
                     f"towers, and this model has none."
                 )
@@ -212,7 +211,7 @@ def _check(config: dict[str, Any]) -> None:
 
 @register_model("bi_transformer_lm", dataclass=ClozeLMConfig)
 class BiTransformerLanguageModel(TrainableLM):
-    """fairseq model ``bi_transformer_lm``: train with ``--self-target --sample-break-mode eos``."""
+    """The fairseq model ``bi_transformer_lm`` around a :class:`ClozeLM` (``--self-target --sample-break-mode eos``)."""
 
     decoder: ClozeLM
 
@@ -221,7 +220,7 @@ class BiTransformerLanguageModel(TrainableLM):
         """Build an untrained model for fairseq's ``language_modeling`` task.
 
         Raises:
-            UserError: if the task translates.
+            InputError: if the task translates.
         """
         check_task(task)
         config = plain_config(cfg, ClozeLMConfig)
@@ -230,11 +229,11 @@ class BiTransformerLanguageModel(TrainableLM):
 
     @property
     def supported_targets(self) -> set[str]:
-        """fairseq's names of what can be predicted."""
+        """Return fairseq's names of the targets that the model can predict."""
         return {"self", "future", "past"}
 
     def get_targets(self, sample: dict[str, Any], net_output: Sequence[Any]) -> Tensor:
-        """Targets shaped like the logits without V: B x T or B x K x T.
+        """Return the targets in the shape of the logits without V: B x T or B x K x T.
 
         With several targets the loss of a position is the sum over its targets. fairseq's criteria count sentences
         in ``sample["target"]`` after this, so the list is replaced there as well.
@@ -246,5 +245,5 @@ class BiTransformerLanguageModel(TrainableLM):
 
 @register_model_architecture("bi_transformer_lm", "bi_transformer_lm_big")
 def bi_transformer_lm_big(args: Namespace) -> None:
-    """353M parameters at 37K types with tied embeddings."""
+    """Set the published size: 353M parameters with tied embeddings and a vocabulary size of 37K."""
     big_architecture(args)

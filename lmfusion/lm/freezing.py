@@ -1,4 +1,4 @@
-"""Weights that stay as they are: all of a model, or its lower layers."""
+"""Freeze the weights of a whole model, or of its lower layers."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ import hashlib
 from torch import nn
 from typing_extensions import Self
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 class Freezable(nn.Module):
-    """A model that can be fixed as a whole or from below.
+    """A model whose weights can be frozen as a whole or from below.
 
     Attributes:
         token_embedding: ids -> vectors, before scale, positions and norms.
-        frozen: whether all weights are fixed and :meth:`train` is without effect.
+        frozen: True if all weights are frozen and :meth:`train` is without effect.
     """
 
     token_embedding: nn.Module
     frozen: bool = False
 
     def modules_from_below(self) -> list[list[nn.Module]]:
-        """Return the embeddings, then every layer's blocks: N + 1 lists. What is above them is in none."""
+        """Return the modules of the embeddings, then those of each layer: N + 1 lists; modules above are in none."""
         return [[self.token_embedding]]
 
     def freeze(self) -> Self:
-        """Fix all weights and switch dropout off for good: :meth:`train` no longer does anything."""
+        """Freeze all weights and switch dropout off for good: :meth:`train` no longer does anything."""
         self.frozen = True
         self.requires_grad_(False)
         return self.eval()
@@ -37,24 +37,27 @@ class Freezable(nn.Module):
         return self.requires_grad_(True)
 
     def freeze_layers(self, count: int) -> None:
-        """Fix the embeddings and the lowest ``count`` layers; with 0 nothing, not even the embeddings.
+        """Freeze the embeddings and the lowest layers.
+
+        Args:
+            count: number of layers; with 0 nothing is frozen, not even the embeddings.
 
         Raises:
-            UserError: if there are not as many layers, or nothing would be left to train.
+            InputError: if there are not as many layers, or nothing would be left to train.
         """
         below = self.modules_from_below()
         if not 0 <= count < len(below):
-            raise UserError(f"the language model has {len(below) - 1} layers, and {count} of them cannot be frozen.")
+            raise InputError(f"the language model has {len(below) - 1} layers, and {count} of them cannot be frozen.")
         for module in [module for layer in below[: count + 1] for module in layer] if count else []:
             module.requires_grad_(False)
         if not any(parameter.requires_grad for parameter in self.parameters()):
-            raise UserError(
+            raise InputError(
                 f"with {count} frozen layers nothing of the language model would be trained: freeze fewer, or use the "
                 f"frozen model by elmo."
             )
 
     def train(self, mode: bool = True) -> Self:
-        """Switch dropout on or off as :meth:`torch.nn.Module.train`; a frozen model stays in eval mode."""
+        """Switch dropout on or off like :meth:`torch.nn.Module.train`; a frozen model stays in eval mode."""
         return super().train(mode and not self.frozen)
 
 

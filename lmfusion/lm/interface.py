@@ -2,12 +2,12 @@
 
 Shape legend of the whole package
 ---------------------------------
-``B`` batch, ``T`` time (positions of a padded batch), ``S`` source time, ``C`` channels of a model,
-``C'`` channels of a layer state (2C where two towers are concatenated), ``H`` heads, ``D`` channels
-of a head, ``V`` vocabulary, ``L`` number of layer states, ``N`` blocks of a tower.
+``B`` batch, ``T`` time (positions of a padded batch), ``S`` source time, ``C`` channels of a model, ``C'`` channels of
+a layer state (2C where two towers are concatenated), ``H`` heads, ``D`` channels of a head, ``V`` vocabulary size,
+``L`` number of layer states, ``N`` blocks of a tower.
 
-Our own tensors are batch-first (``B x T x C``). What goes into fairseq's layers is
-``T x B x C``; each reshape says so. Padding masks are ``B x T`` and True at padding.
+Our own tensors are batch-first (``B x T x C``), those of fairseq's layers ``T x B x C``. Padding masks are ``B x T``
+and True at padding.
 """
 
 from __future__ import annotations
@@ -20,26 +20,25 @@ from typing import Any, Callable, ClassVar, Optional, TypeVar
 
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.freezing import Freezable
 from lmfusion.lm.vocabulary import Vocabulary
 
 IncrementalState = dict[str, dict[str, Optional[Tensor]]]
 
-# What is done with states (... x C) and output embeddings (V x C): F.linear makes logits of them.
+# A function of states (... x C) and output embeddings (V x C), such as F.linear, which makes logits.
 Head = Callable[[Tensor, Tensor], Any]
 
-LAYERS, TOP = "layers", "top"
-"""What can be asked of :meth:`PretrainedLM.states`."""
+LAYERS, TOP = "layers", "top"  # what PretrainedLM.states can be asked for
 
 
 @dataclass
 class LMStates:
-    """What a language model says of a batch, as far as it was asked for.
+    """States of a batch in a language model, as far as they were asked for.
 
     Attributes:
         layers: L tensors of B x T x C', lowest first; empty unless asked for.
-        names: of these, one each.
+        names: of the layers, one each.
         top: the state before the softmax, B x T x C; None unless asked for.
     """
 
@@ -49,7 +48,7 @@ class LMStates:
 
 
 class PretrainedLM(Freezable, ABC):
-    """A language model as the fusion code sees it: states for tokens, never asking what they are for.
+    """A pretrained language model as the fusion code sees it: a function from tokens to states.
 
     A family is one subclass in one file, registered by :func:`register_lm`. It sets the attributes below, builds itself
     from ``config`` and a vocabulary, and implements :meth:`states`, :meth:`can_read` and :meth:`read`.
@@ -57,10 +56,10 @@ class PretrainedLM(Freezable, ABC):
     Attributes:
         family: the name it is registered under.
         Config: dataclass of plain values from which an untrained copy is built.
-        title: what people call it, for tables and messages.
-        sees_future: whether a state depends on later tokens; a target side refuses such a model.
-        incremental: whether it can continue from a decoding state; a target side needs that.
-        by_symbol: whether a side's dictionary may be another one, looked up symbol by symbol.
+        title: its name for people, in tables and messages.
+        sees_future: True if a state depends on later tokens; a target side refuses such a model.
+        incremental: True if it can continue from a decoding state; a target side needs that.
+        by_symbol: True if a side may have another dictionary, whose symbols are looked up one by one.
         config: everything needed to build the same model again, as plain values.
         embed_dim: C, channels of the top state.
         state_dim: C', channels of every layer state.
@@ -86,40 +85,40 @@ class PretrainedLM(Freezable, ABC):
         self._adopt(config, vocabulary)
 
     def _adopt(self, config: Any, vocabulary: Vocabulary) -> None:
-        """Take over config and vocabulary; for families whose other base class makes the module."""
+        """Set config and vocabulary; for families whose other base class initializes the module."""
         self.config = dict(config) if isinstance(config, dict) else asdict(config)
         self.symbol_table = vocabulary  # under this name in checkpoints written so far
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The model's symbols and what it expects around a sentence."""
+        """Return the model's symbols and the frame it expects around a sentence."""
         return self.symbol_table
 
     @classmethod
     def can_read(cls, path: Path) -> bool:
-        """Return whether :meth:`read` is for what lies at ``path``; look at no more of it than that takes."""
+        """Return True if :meth:`read` can read ``path``, a file or folder; look at no more of it than that takes."""
         return False
 
     @classmethod
     def read(cls, path: Path, **overrides: Any) -> PretrainedLM:
-        """Read a model with its weights from what :meth:`can_read` said yes to.
+        """Read a model with its weights from a path that :meth:`can_read` accepts.
 
         Args:
             path: of a file or folder.
             overrides: config values to replace, e.g. ``dropout=0.3`` for fine-tuning.
 
         Raises:
-            UserError: if it is damaged, unsafe or incomplete.
+            InputError: if it is damaged, unsafe or incomplete.
         """
-        raise UserError(f"{path}: a model of the family {cls.family} is not read from files.")
+        raise InputError(f"{path}: a model of the family {cls.family} is not read from files.")
 
     @classmethod
     def build(cls, config: dict[str, Any], symbols: list[str], **overrides: Any) -> PretrainedLM:
         """Build an untrained model; a checkpoint's weights come later.
 
         Args:
-            config: as :attr:`config` of another one; what older files lack takes its default.
-            symbols: the model's, in index order.
+            config: the :attr:`config` of another model; values that older files lack take their defaults.
+            symbols: of the model, in index order.
             overrides: config values to replace.
         """
         known = cls.Config.__dataclass_fields__
@@ -133,26 +132,26 @@ class PretrainedLM(Freezable, ABC):
 
     @classmethod
     def layer_of(cls, name: str) -> int | None:
-        """Return the place of a weight (by its name in the state dict) in :meth:`modules_from_below`; None: in none."""
+        """Return the index in :meth:`modules_from_below` of a weight by its name in the state dict; None: in none."""
         return None
 
     @abstractmethod
     def states(
         self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
     ) -> LMStates:
-        """Compute what is wanted of a batch, in one pass.
+        """Compute the wanted states of a batch in one forward pass.
 
         Args:
             tokens: B x T token indices of the model's vocabulary; padding may be on either side.
             incremental_state: fairseq's decoding state; ``tokens`` is then the whole prefix, without padding, and only
                 states of positions not seen before are computed and returned.
-            want: of :data:`LAYERS` and :data:`TOP`.
+            want: a subset of :data:`LAYERS` and :data:`TOP`.
 
         Returns:
             States of B x T x C' and B x T x C (T_new with ``incremental_state``); unspecified at padding.
 
         Raises:
-            UserError: if a row is longer than the model takes, or there is no single top state.
+            InputError: if a row is longer than the model takes, or there is no single top state.
         """
 
     @abstractmethod
@@ -160,11 +159,11 @@ class PretrainedLM(Freezable, ABC):
         """Return the longest sentence the model takes, in tokens as fairseq counts them (one ``</s>``)."""
 
     def layer_states(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> list[Tensor]:
-        """Return the states of every layer, embeddings first: L x B x T x C'; arguments as of :meth:`states`."""
+        """Return the states of every layer, embeddings first, as L tensors of B x T x C'; see :meth:`states`."""
         return self.states(tokens, incremental_state, want={LAYERS}).layers
 
     def top_state(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> Tensor:
-        """Return the state before the softmax, B x T x C; arguments as of :meth:`states`."""
+        """Return the state before the softmax, B x T x C; see :meth:`states`."""
         top = self.states(tokens, incremental_state, want={TOP}).top
         assert top is not None
         return top
@@ -173,12 +172,12 @@ class PretrainedLM(Freezable, ABC):
         """Turn top states into logits: ... x C -> ... x V.
 
         Raises:
-            UserError: if the family predicts nothing.
+            InputError: if the family predicts nothing.
         """
-        raise UserError(f"a {self.title} predicts no words.")
+        raise InputError(f"a {self.title} predicts no words.")
 
     def pool(self, states: Tensor, padding: Tensor) -> Tensor:
-        """Make one vector of each row's states: the mean over its words.
+        """Pool the states of each row into one vector: the mean over its words.
 
         Args:
             states: B x T x C.
@@ -200,33 +199,33 @@ class PretrainedLM(Freezable, ABC):
 
     @property
     def padding_idx(self) -> int:
-        """Index of the padding symbol."""
+        """Return the index of the padding symbol."""
         return self.vocabulary.padding_idx
 
     @property
     def symbols(self) -> list[str]:
-        """The symbols in index order."""
+        """Return the symbols in index order."""
         return self.vocabulary.symbols
 
     @property
     def num_states(self) -> int:
-        """L, number of layer states."""
+        """Return L, the number of layer states."""
         return len(self.state_names)
 
     @property
     def dictionary_hash(self) -> str:
-        """SHA-256 of the symbols."""
+        """Return the SHA-256 (hex) of the symbols."""
         return self.vocabulary.hash
 
     def check_top_state(self) -> None:
         """Refuse a model that has no single top state.
 
         Raises:
-            UserError: naming what to use instead.
+            InputError: naming what to use instead.
         """
 
     def drop_softmax(self) -> None:
-        """Forget weights that only predictions need; representations do not change."""
+        """Drop the weights that only predictions need; states do not change."""
 
 
 Family = TypeVar("Family", bound=type[PretrainedLM])
@@ -238,13 +237,13 @@ def register_lm(name: str) -> Callable[[Family], Family]:
     """Register a subclass of :class:`PretrainedLM` under its name in checkpoints, flags and tables.
 
     Raises:
-        UserError: if another class has that name already.
+        InputError: if another class has that name already.
     """
 
     def register(family: Family) -> Family:
         known = FAMILIES.setdefault(name, family)
         if known is not family:
-            raise UserError(f"the family {name} is registered twice, by {known.__module__} and {family.__module__}.")
+            raise InputError(f"the family {name} is registered twice, by {known.__module__} and {family.__module__}.")
         family.family = name
         return family
 

@@ -1,4 +1,4 @@
-"""From a path to the family that can read it, and to a pretrained language model."""
+"""Find the family that can read a path, and load a pretrained language model from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import lmfusion.lm.causal
 import lmfusion.lm.cloze  # noqa: F401
 from lmfusion.checkpoint.reading import read_file
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
 from lmfusion.lm.old_checkpoints import modern_lm
 from lmfusion.lm.transformer.reading import lm_architecture
@@ -24,17 +24,17 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
 
     Args:
         path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``, or what another registered family reads.
-        overrides: config values to replace, e.g. ``dropout=0.3`` for fine-tuning.
+        overrides: configuration values to replace, e.g. ``dropout=0.3`` for fine-tuning.
 
     Raises:
-        UserError: if it is missing, damaged, unsafe, not a language model, or its weights are not those of the model it
-            describes (all differences are listed by name).
+        InputError: if it is missing, damaged, unsafe, not a language model, or its weights are not those of the model
+            it describes (all differences are listed by name).
     """
     path = Path(path)
     family = next((family for family in FAMILIES.values() if path.exists() and family.can_read(path)), None)
     if family is None:
         read_file(path, mmap=True)  # says what is wrong with it, if anything is
-        raise UserError(
+        raise InputError(
             f"{path} holds {lm_architecture(path)}, where a pretrained language model belongs: give one of a "
             f"registered family ({', '.join(sorted(FAMILIES))})."
         )
@@ -49,7 +49,7 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
 def _check_overrides(family: type[PretrainedLM], overrides: dict[str, Any]) -> None:
     unknown = sorted(name for name, value in overrides.items() if value is not None and not _has(family, name))
     if unknown:
-        raise UserError(f"a {family.title} ({family.family}) has no {', '.join(unknown)} to set: leave it out.")
+        raise InputError(f"a {family.title} ({family.family}) has no {', '.join(unknown)} to set: leave it out.")
 
 
 def _has(family: type[PretrainedLM], name: str) -> bool:
@@ -57,18 +57,18 @@ def _has(family: type[PretrainedLM], name: str) -> bool:
 
 
 def describe(lm: PretrainedLM, served: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return plain values from which :func:`build` makes an untrained copy of ``lm``.
+    """Describe a language model by plain values from which :func:`build` makes an untrained copy.
 
     Args:
-        lm: a language model.
-        served: symbols of the dictionary that the description will be used with; the model's own where None.
+        lm: the language model.
+        served: symbols of the dictionary that the description will be used with; None: the model's own.
     """
     own = served is None or list(served) == lm.symbols
     return {"family": lm.family, **lm.config, **({} if own else {"symbols": lm.symbols})}
 
 
 def build(description: dict[str, Any], symbols: Sequence[str], **overrides: Any) -> PretrainedLM:
-    """Build an untrained language model.
+    """Build an untrained language model from its description.
 
     Args:
         description: from :func:`describe`; values that older files lack take their defaults.
@@ -76,12 +76,12 @@ def build(description: dict[str, Any], symbols: Sequence[str], **overrides: Any)
         overrides: values to replace, e.g. ``dropout=0.3``.
 
     Raises:
-        UserError: if the family is not registered, or has no such values.
+        InputError: if the family is not registered, or has no such values.
     """
     description = modern_lm(description)
     name = description.pop("family", None)
     if name not in FAMILIES:
-        raise UserError(
+        raise InputError(
             f"unknown language model family {name!r}; registered are {', '.join(sorted(FAMILIES))}. If it comes from a "
             f"folder of your own, give that folder as --user-dir."
         )

@@ -1,4 +1,4 @@
-"""What checkpoints written before say of a language model inside, in the terms of today. The one place that knows."""
+"""Translate how older checkpoints describe a language model into the terms of today; the only place that does so."""
 
 from __future__ import annotations
 
@@ -6,24 +6,28 @@ from collections.abc import Mapping
 from typing import Any
 
 FAMILY_NAMES = {"bi_transformer_lm": "cloze", "uni_transformer_lm": "causal"}
-"""Families were named after their fairseq models."""
+"""Present names of families by those in older checkpoints, which are the names of fairseq models."""
 
 RELEASED = "released"
-"""The family of language models that are read in a way of the paper's released code (lmfusion/convert)."""
+"""The family of converted language models that follow a variant of the paper's released code (lmfusion/convert)."""
 
 _USUAL = {"leading_eos": True, "top": "wide", "states": None}
 
 
 def modern_lm(description: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the description of a language model with the family's name of today."""
+    """Return the description of a language model with its family's present name.
+
+    Args:
+        description: plain values, as a checkpoint of any version has them.
+    """
     family = description.get("family")
     return {**description, "family": FAMILY_NAMES.get(str(family), family)}
 
 
 def modern_side(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a checkpoint's ``src_lm_config`` or ``tgt_lm_config`` says, in the terms of today.
+    """Return the content of a checkpoint's ``src_lm_config`` or ``tgt_lm_config`` in the terms of today.
 
-    A converted model's way of reading its language model stood beside the description; it is a family now.
+    Older checkpoints kept a converted model's variant (``reading``) beside the description; it is a family now.
 
     Args:
         stored: the JSON as a dictionary; ``lm``, ``dictionary_hash``, ``fingerprint`` and perhaps ``reading``.

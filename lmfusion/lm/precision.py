@@ -1,4 +1,4 @@
-"""bf16 on CPUs that have it.
+"""Train in bf16 on CPUs that have it.
 
 fairseq's ``--bf16`` and ``--fp16`` are for GPUs. On a CPU with bf16 units autocast takes the matrix
 products of a training step in bf16 while weights, gradients and optimizer stay in fp32.
@@ -16,10 +16,14 @@ from torch import nn
 
 
 def training_autocast(model: nn.Module, cpu_bf16: bool) -> AbstractContextManager[Any]:
-    """Autocast to bf16 while ``model`` trains on a CPU and ``cpu_bf16`` is set.
+    """Return a context of bf16 autocast if ``model`` trains on a CPU and ``cpu_bf16`` is set; else one without effect.
 
     Evaluation and decoding stay in fp32: they are compared to the last digit, and their small
     matrix products gain nothing.
+
+    Args:
+        model: whose mode and device decide.
+        cpu_bf16: the flag of that name.
     """
     if cpu_bf16 and model.training and next(model.parameters()).device.type == "cpu":
         return torch.autocast("cpu", dtype=torch.bfloat16)
@@ -27,9 +31,13 @@ def training_autocast(model: nn.Module, cpu_bf16: bool) -> AbstractContextManage
 
 
 def autocast_recomputations(model: nn.Module, cpu_bf16: bool) -> None:
-    """Let layers with ``--checkpoint-activations``, computed again in the backward pass, be computed as the first time.
+    """Make layers under ``--checkpoint-activations`` use autocast when the backward pass computes them again, too.
 
     fairseq's wrapper does not enter autocast again there.
+
+    Args:
+        model: the whole model; it is changed.
+        cpu_bf16: the flag of that name; without it nothing changes.
     """
     layer: Any
     for layer in model.modules():

@@ -1,4 +1,4 @@
-"""The symbols a language model was trained with, kept inside its weights, against the dictionary of a side.
+"""Keep the symbols of a language model inside its weights, and check the dictionary of a side against them.
 
 A model is useless with another dictionary, and a wrong one is hard to notice: every index is valid. So the symbols
 travel in the state dict, as the code points of the symbols joined by newlines, and loading into a model of another
@@ -16,18 +16,18 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 
 
 @dataclass(frozen=True)
 class Framed:
-    """Rows of words with the symbols around them that a language model expects.
+    """Rows of tokens with the symbols around them that a language model expects.
 
     Attributes:
         tokens: B x T' token indices.
-        keep: which of the T' positions are those of the side's own tokens.
+        keep: positions of the side's own tokens among the T'.
     """
 
     tokens: Tensor
@@ -39,7 +39,7 @@ class Framed:
 
 
 class Vocabulary(nn.Module):
-    """A language model's symbols, and what it expects around a sentence.
+    """A language model's symbols, and the frame it expects around a sentence.
 
     A side's rows are ``w1 ... wn </s>``. A language model may have been trained with symbols in front of that
     (``</s>``, ``[CLS]``); its own closing symbol stands where the side has ``</s>``.
@@ -52,7 +52,7 @@ class Vocabulary(nn.Module):
         unknown: its symbol for a word it does not know; None: it has none, and unknown words are an error.
 
     Attributes:
-        side: the side's ids -> the model's, as long as the side's dictionary; None: they are the same.
+        side: the model's id for each id of the side's dictionary; None: they are the same.
     """
 
     codes: Tensor
@@ -82,7 +82,7 @@ class Vocabulary(nn.Module):
 
     def _index_of(self, symbol: str) -> int:
         if symbol not in self.index:
-            raise UserError(f"the language model has no symbol {symbol} among its {len(self.symbols)}.")
+            raise InputError(f"the language model has no symbol {symbol} among its {len(self.symbols)}.")
         return self.index[symbol]
 
     @property
@@ -91,19 +91,19 @@ class Vocabulary(nn.Module):
         return dictionary_hash(self.symbols)
 
     def serve(self, symbols: Sequence[str], *, what: str, by_symbol: bool = False) -> float:
-        """Take the ids of another dictionary from now on.
+        """Accept the ids of a side's dictionary from now on.
 
         Args:
             symbols: of the side's dictionary, in index order.
-            what: names that dictionary in messages, e.g. "the source dictionary".
-            by_symbol: look every symbol up (word vectors); else both must have the same symbols at the same indices,
+            what: name of that dictionary for messages, e.g. "the source dictionary".
+            by_symbol: look up every symbol (word vectors); else both must have the same symbols at the same indices,
                 and the model may have further ones behind them (a ``<mask>``).
 
         Returns:
-            The share of the side's symbols, special ones left out, that the model knows.
+            The share (0..1) of the side's symbols, special ones left out, that the model knows.
 
         Raises:
-            UserError: naming the first symbol that differs, or that an unknown symbol is needed and there is none.
+            InputError: naming the first symbol that differs, or that an unknown symbol is needed and there is none.
         """
         if not by_symbol:
             check_symbols(self.symbols[: len(symbols)], list(symbols), what=what)
@@ -113,7 +113,7 @@ class Vocabulary(nn.Module):
         found = [self.index.get(symbol, special.get(symbol, self.unknown)) for symbol in symbols]
         if None in found:
             missing = symbols[found.index(None)]
-            raise UserError(f"{what} has {missing!r}, which the language model has no vector for, and none for <unk>.")
+            raise InputError(f"{what} has {missing!r}, which the language model has no vector for, and none for <unk>.")
         self.side = torch.tensor(found, device=self.codes.device)
         words = [symbol for symbol in symbols if symbol not in special]
         return sum(symbol in self.index for symbol in words) / max(1, len(words))
@@ -129,7 +129,7 @@ class Vocabulary(nn.Module):
             words: B x T ids of the model, left-aligned (padding at the right), each row ending in the closing symbol.
 
         Returns:
-            B x (opening + T) ids, and where the rows' own tokens are in it.
+            B x (opening + T) ids, and the positions of the rows' own tokens.
         """
         if not self.opening:
             return Framed(words, slice(0, None))
@@ -137,32 +137,32 @@ class Vocabulary(nn.Module):
         return Framed(torch.cat([front, words], dim=1), slice(len(self.opening), None))
 
     def pair(self, first: Tensor, second: Tensor) -> Tensor:
-        """Put two sentences (1-D ids) into one row: opening, first, closing, second, closing."""
+        """Join two sentences (T1 and T2 ids) into one row of ids: opening, first, closing, second, closing."""
         closing = first.new_tensor([self.closing])
         return torch.cat([first.new_tensor(self.opening), first, closing, second, closing])
 
     def encode(self, text: str) -> Tensor:
-        """Turn a sentence of symbols separated by white space into framed ids: 1 x T.
+        """Turn text into framed ids, 1 x T: its symbols stand between white space.
 
         Raises:
-            UserError: naming a symbol that is not known, where the model has none for such.
+            InputError: naming a symbol that is not known, where the model has none for such.
         """
         found = [self.index.get(symbol, self.unknown) for symbol in text.split()]
         if None in found:
-            raise UserError(f"{text.split()[found.index(None)]!r} is none of the language model's symbols.")
+            raise InputError(f"{text.split()[found.index(None)]!r} is none of the language model's symbols.")
         return self.frame(torch.tensor([[*found, self.closing]])).tokens
 
     def decode(self, tokens: Tensor) -> str:
-        """Turn ids (T, or 1 x T) back into symbols, without the frame and padding.
+        """Turn ids (T, or 1 x T) back into text: symbols with spaces between, without frame and padding.
 
         Raises:
-            UserError: for an id that is no symbol's.
+            InputError: if an id is outside the vocabulary.
         """
         hidden = {*self.opening, self.closing, self.padding_idx}
         ids = tokens.flatten().tolist()
         wrong = [number for number in ids if not 0 <= number < len(self.symbols)]
         if wrong:
-            raise UserError(f"{wrong[0]} is no index of the language model's {len(self.symbols)} symbols.")
+            raise InputError(f"{wrong[0]} is no index of the language model's {len(self.symbols)} symbols.")
         return " ".join(self.symbols[number] for number in ids if number not in hidden)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
@@ -173,7 +173,7 @@ class Vocabulary(nn.Module):
 
 
 def _same(stored: Tensor, codes: Tensor) -> bool:
-    """Compare without decoding, which takes long where --store-ema loads weights at every update."""
+    """Compare codes without decoding, which takes long where --store-ema loads weights at every update."""
     return stored.dtype == codes.dtype and torch.equal(stored.to(codes.device), codes)
 
 
@@ -183,7 +183,7 @@ def encode_symbols(symbols: Sequence[str]) -> Tensor:
 
 
 def decode_symbols(codes: Tensor) -> list[str]:
-    """Invert :func:`encode_symbols`."""
+    """Turn code points back into symbols: the inverse of :func:`encode_symbols`."""
     return "".join(map(chr, codes.tolist())).split("\n")
 
 
@@ -196,7 +196,7 @@ def dictionary_hash(symbols: Iterable[str]) -> str:
 
 
 def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
-    """Return the index of the first symbol in which two dictionaries differ, or None if they are equal."""
+    """Return the first index at which two lists of symbols differ, or None if they are equal."""
     for index, (our_symbol, their_symbol) in enumerate(zip(ours, theirs)):
         if our_symbol != their_symbol:
             return index
@@ -204,22 +204,22 @@ def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
 
 
 def check_symbols(trained: Sequence[str], given: Sequence[str], *, what: str) -> None:
-    """Refuse another dictionary than the one the language model was trained with.
+    """Refuse a dictionary that is not the one the language model was trained with.
 
     Args:
         trained: the language model's symbols.
         given: the symbols of the data or of the side the model is used on.
-        what: names both in the message, e.g. "the source dictionary".
+        what: name of the given dictionary for the message, e.g. "the source dictionary".
 
     Raises:
-        UserError: naming the first index and the two symbols that differ.
+        InputError: naming the first index and the two symbols that differ.
     """
     index = first_difference(trained, given)
     if index is None:
         return
     ours = repr(trained[index]) if index < len(trained) else "nothing (it ends there)"
     theirs = repr(given[index]) if index < len(given) else "nothing (it ends there)"
-    raise UserError(
+    raise InputError(
         f"{what} is not the dictionary the language model was trained with: they differ first at "
         f"index {index}, where the language model has {ours} and {what} has {theirs} "
         f"({len(trained)} and {len(given)} symbols). Encode the data with the language model's BPE "
@@ -231,13 +231,13 @@ def dictionary_of(symbols: Sequence[str]) -> Dictionary:
     """Return a fairseq dictionary with these symbols in this order.
 
     Raises:
-        UserError: if they do not begin with fairseq's special symbols, or one stands twice.
+        InputError: if they do not begin with fairseq's special symbols, or one stands twice.
     """
     dictionary = Dictionary()
     for symbol in symbols[len(dictionary) :]:
         dictionary.add_symbol(symbol)
     if list(dictionary.symbols) != list(symbols):
-        raise UserError(
+        raise InputError(
             f"these {len(symbols)} symbols are no fairseq dictionary: it begins with "
             f"{', '.join(Dictionary().symbols)} and has every symbol once."
         )

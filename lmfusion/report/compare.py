@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.report.console import make_table, number, run_command
 from lmfusion.report.page.examples import equally_spaced
 from lmfusion.runs import model_facts
@@ -46,7 +46,7 @@ def compare_systems(systems: dict[str, Sequence[str]], references: Sequence[str]
         references: raw text, a sentence an item.
 
     Raises:
-        UserError: fewer than two systems, or different numbers of sentences.
+        InputError: fewer than two systems, or different numbers of sentences.
     """
     first, *others = systems
     results = bleu.paired_bootstrap(systems[first], {name: systems[name] for name in others}, references)
@@ -57,12 +57,12 @@ def show(console: Console, args: argparse.Namespace) -> None:
     """Print everything.
 
     Raises:
-        UserError: a run has no scores yet, or files are missing or lie outside their run folder.
+        InputError: a run has no scores yet, or files are missing or lie outside their run folder.
     """
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the bootstrap
     for name, run in args.runs:
         if "test" not in run.scores:
-            raise UserError(f"{run.path}: {name} has no scores yet. Run lmfusion.runs.hypotheses on it first.")
+            raise InputError(f"{run.path}: {name} has no scores yet. Run lmfusion.runs.hypotheses on it first.")
     sources, references = read_lines(args.source), read_lines(args.reference)
     systems: dict[str, Sequence[str]] = {name: read_lines(run.hypotheses("test")) for name, run in args.runs}
     compared = compare_systems(systems, references)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lmfusion.errors import UserError, describe_os_error
+from lmfusion.errors import InputError, describe_os_error
 
 FILE_WIDTH = 120
 
@@ -51,7 +51,7 @@ def run_command(parser: argparse.ArgumentParser, show: Callable[[Console, argpar
         show(console, args)
         if args.save:
             console.save_text(str(args.save))
-    except UserError as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.report.console import make_table, number, run_command
 from lmfusion.runs.hypotheses import headline
 from lmfusion.runs.live_line import clock
@@ -26,7 +26,7 @@ def table_of(runs: Sequence[RunFolder], data_set: str = "test") -> Table:
     """Return the runs in their order, with a column for each score that any of them has.
 
     Raises:
-        UserError: scores of different signatures, which cannot stand in one column, or a folder that cannot be read.
+        InputError: scores of different signatures, which cannot stand in one column, or a folder that cannot be read.
     """
     scores = [run.scores.get(data_set, {}) for run in runs]
     states = [state_of(run, bool(score)) for run, score in zip(runs, scores)]
@@ -34,7 +34,7 @@ def table_of(runs: Sequence[RunFolder], data_set: str = "test") -> Table:
     signatures = {score["signature"]: run.path.name for run, score in zip(runs, scores) if score.get("signature")}
     if len(signatures) > 1:
         said = "; ".join(f"{name}: {signature}" for signature, name in signatures.items())
-        raise UserError(f"The runs were scored in different ways ({said}). Score them again in the same way.")
+        raise InputError(f"The runs were scored in different ways ({said}). Score them again in the same way.")
     metrics = list(dict.fromkeys(metric for found in figures for metric in found))
     rows = []
     for run, found, state in zip(runs, figures, states):

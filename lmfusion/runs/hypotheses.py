@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from lmfusion.checkpoint.atomic_files import replacing
-from lmfusion.errors import UserError, describe_os_error
+from lmfusion.errors import InputError, describe_os_error
 from lmfusion.runs import provenance
 from lmfusion.runs.run_folder import RunFolder
 from lmfusion.scoring import bleu, generate_output, rouge
@@ -45,14 +45,14 @@ def score_run(
         source: raw source text, only to be named in scores.json for those who show translations.
 
     Raises:
-        UserError: hypotheses are missing, or files are.
+        InputError: hypotheses are missing, or files are.
     """
     references = read_lines(reference)
     log = run.log(step)
     generated = generate_output.read(log)
     expected = len(references)
     if generated.ids != list(range(expected)):
-        raise UserError(
+        raise InputError(
             f"{log} has hypotheses for {len(generated.ids):,} sentences, but {reference} has {expected:,} lines. "
             "Generate again from the data that were prepared together with it, without leaving out long sentences."
         )
@@ -101,7 +101,7 @@ def main() -> int:
             figures = [f"{value:.2f}" for metric, value in headline(score.to_dict()).items() if metric != "chrF"]
             name = "BLEU" if args["metric"] == BLEU else "ROUGE-1/2/L"
             print(f"  {path.name}: {name} {'/'.join(figures)}  {score.signature}")
-    except UserError as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.runs import checkpoints, model_facts
 from lmfusion.runs.live_line import LiveLine, clock
 from lmfusion.runs.log_tail import last_words
@@ -39,7 +39,7 @@ def run_step(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: L
     """Run the command unless it finished before; return its exit status.
 
     Raises:
-        UserError: the folder is in use, the step was begun with other flags or on other data, or what it trained
+        InputError: the folder is in use, the step was begun with other flags or on other data, or what it trained
             cannot be read.
     """
     lock = run.lock()
@@ -192,7 +192,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return run_step(RunFolder(args.run), args, watcher, LiveLine(sys.stdout))
-    except UserError as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except OSError as error:

@@ -16,7 +16,7 @@ def record(run: RunFolder) -> None:
     """Write the facts of a run's best checkpoint into run.json; nothing where it has no such checkpoint.
 
     Raises:
-        UserError: the checkpoint is damaged or unsafe.
+        InputError: the checkpoint is damaged or unsafe.
     """
     found = _inspect(run.checkpoints / checkpoints.BEST)
     if found:
@@ -30,7 +30,7 @@ def read(run: RunFolder) -> dict[str, Any]:
         lmfusion.inspection.Inspection as a dictionary; empty where neither is there.
 
     Raises:
-        UserError: the checkpoint is damaged or unsafe, or a link to it leads out of the run folder.
+        InputError: the checkpoint is damaged or unsafe, or a link to it leads out of the run folder.
     """
     kept: dict[str, Any] = run.record.get("model") or {}
     return kept or _inspect(run.file(f"{run.checkpoints.name}/{checkpoints.BEST}"))

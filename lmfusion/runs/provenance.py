@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 PACKAGES = ("lmfusion", "torch", "ve-fairseq", "fairseq", "numpy", "sacrebleu", "sacremoses", "sentencepiece")
 DATA_SUFFIXES = (".bin", ".idx", ".txt")
@@ -86,11 +86,11 @@ def hash_data(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file of a folder of binarized data, by name.
 
     Raises:
-        UserError: there is no such folder, or no data in it.
+        InputError: there is no such folder, or no data in it.
     """
     if not folder.is_dir():
-        raise UserError(f"{folder}: no such folder of binarized data. Make it by data-prep/prepare.py.")
+        raise InputError(f"{folder}: no such folder of binarized data. Make it by data-prep/prepare.py.")
     files = sorted(path for path in folder.iterdir() if path.suffix in DATA_SUFFIXES)
     if not files:
-        raise UserError(f"{folder}: no binarized data in it. Make it by data-prep/prepare.py.")
+        raise InputError(f"{folder}: no binarized data in it. Make it by data-prep/prepare.py.")
     return {path.name: hash_file(path) for path in files}

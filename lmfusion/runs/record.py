@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lmfusion.checkpoint.atomic_files import replacing
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 _NUMBER, _MAYBE = (int, float), (int, float, type(None))
 _SIDE = "source target"
@@ -42,7 +42,7 @@ def read_record(path: Path) -> dict[str, Any]:
     """Return the content of a run.json, empty if there is no such file.
 
     Raises:
-        UserError: it is no JSON object, or a part of it is of a type that is never written there (the part is named).
+        InputError: it is no JSON object, or a part of it is of a type that is never written there (the part is named).
     """
     record = read_json(path)
     _check(path, path.name, record, _RECORD)
@@ -60,7 +60,7 @@ def _check(path: Path, name: str, value: Any, form: Any) -> None:
         for each in value:
             _check(path, name, each, form[0])
     elif not (value in form.split() if isinstance(form, str) else _is_of_type(value, form)):
-        raise UserError(
+        raise InputError(
             f"{path}: {name} is {str(value)[:40]!r}, which is never written there. Was it edited? Fix it or delete the "
             f"run folder."
         )
@@ -74,16 +74,16 @@ def read_json(path: Path) -> dict[str, Any]:
     """Return a JSON object from a file, empty if there is no such file.
 
     Raises:
-        UserError: the file does not hold one.
+        InputError: the file does not hold one.
     """
     if not path.exists():
         return {}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: is not JSON ({error}). Was it edited? Fix it or delete the run folder.") from error
+        raise InputError(f"{path}: is not JSON ({error}). Was it edited? Fix it or delete the run folder.") from error
     if not isinstance(content, dict):
-        raise UserError(f"{path}: holds no JSON object. Fix it or delete the run folder.")
+        raise InputError(f"{path}: holds no JSON object. Fix it or delete the run folder.")
     return content
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.runs import provenance
 from lmfusion.runs.record import read_json, read_record, write_json
 
@@ -39,7 +39,7 @@ class RunFolder:
         """Return the content of run.json, empty before the first step.
 
         Raises:
-            UserError: it is no JSON object, has a part of a type that is never written, or leads out of the folder.
+            InputError: it is no JSON object, has a part of a type that is never written, or leads out of the folder.
         """
         return read_record(self.file(RUN_FILE))
 
@@ -55,7 +55,7 @@ class RunFolder:
         a page, so no name and no link may lead to a file elsewhere.
 
         Raises:
-            UserError: the name, or a link, leads out of the folder.
+            InputError: the name, or a link, leads out of the folder.
         """
         path = self.path / name
         try:
@@ -63,7 +63,7 @@ class RunFolder:
         except (OSError, RuntimeError, ValueError):  # a circle of links, or a name that no file can have
             inside = False
         if not inside:
-            raise UserError(
+            raise InputError(
                 f"{path}: leads out of the run folder, so it is not read. If you trust it, copy it into the folder."
             )
         return path
@@ -90,7 +90,7 @@ class RunFolder:
         """Claim the folder for this process and those that inherit the returned file descriptor.
 
         Raises:
-            UserError: another process is at work there.
+            InputError: another process is at work there.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock = self.file(LOCK_FILE).open("a+", encoding="utf-8")
@@ -99,7 +99,7 @@ class RunFolder:
         except BlockingIOError as error:
             self._lock.seek(0)
             owner = self._lock.read().strip() or "unknown"
-            raise UserError(
+            raise InputError(
                 f"{self.path}: another process (started by process {owner}) is still at work in this run folder. "
                 f"Wait until it ends or stop it, then run the same command again."
             ) from error
@@ -123,7 +123,7 @@ class RunFolder:
             launch: what starts the command on several devices, of which only the number of processes is recorded.
 
         Raises:
-            UserError: the step was begun with another command or on other data.
+            InputError: the step was begun with another command or on other data.
         """
         hashes = provenance.hash_data(data) if data else None
         before = self.step(name)
@@ -147,7 +147,7 @@ class RunFolder:
             difference = f"with other flags ({gone} then, {new} now)"
         else:
             difference = "on other data"
-        raise UserError(
+        raise InputError(
             f"{self.path}: its step '{name}' was begun {difference}. Choose another run folder (--out), or delete "
             f"this one; nothing was changed."
         )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 _RECORD = re.compile(r"\| INFO \| (train_inner|train|valid) \| (\{.*\})\s*$")
 
@@ -129,9 +129,9 @@ def read_file(path: Path) -> TrainLog:
     """Parse a log file.
 
     Raises:
-        UserError: there is no such file.
+        InputError: there is no such file.
     """
     if not path.is_file():
-        raise UserError(f"{path}: no such log. Has the training been started?")
+        raise InputError(f"{path}: no such log. Has the training been started?")
     with path.open(encoding="utf-8", errors="replace") as stream:
         return read(stream)

@@ -16,7 +16,7 @@ import sacrebleu
 from numpy.typing import NDArray
 from sacrebleu.significance import estimate_ci
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring.significance import p_value
 from lmfusion.scoring.streaming import StreamingBleu, StreamingChrF
 
@@ -86,7 +86,7 @@ def score(
         Both scores, 0..100, with their signatures.
 
     Raises:
-        UserError: there are no hypotheses, or a reference has another number of sentences.
+        InputError: there are no hypotheses, or a reference has another number of sentences.
     """
     streams = reference_streams(hypotheses, references)
     metric, chrf = _metric(language_pair), StreamingChrF()
@@ -126,10 +126,10 @@ def paired_bootstrap(
         sacreBLEU seeds them with 12345 unless its variable SACREBLEU_SEED says otherwise.
 
     Raises:
-        UserError: as :func:`score`, for any of the systems; or a system is called "baseline"; or there is none.
+        InputError: as :func:`score`, for any of the systems; or a system is called "baseline"; or there is none.
     """
     if not systems or "baseline" in systems:
-        raise UserError(f'paired_bootstrap needs one or more systems not called "baseline", but got {list(systems)}.')
+        raise InputError(f'paired_bootstrap needs one or more systems not called "baseline", but got {list(systems)}.')
     streams = reference_streams(baseline, references, "the baseline")
     for name, hypotheses in systems.items():
         reference_streams(hypotheses, references, name)
@@ -191,7 +191,7 @@ def _metric(language_pair: str | None) -> StreamingBleu:
     try:
         return StreamingBleu(trg_lang=target)
     except RuntimeError as error:  # it has no tokenizer for Japanese or Korean without its extras
-        raise UserError(f"sacreBLEU needs its extra for this language: pip install 'sacrebleu[{target}]'") from error
+        raise InputError(f"sacreBLEU needs its extra for this language: pip install 'sacrebleu[{target}]'") from error
 
 
 def reference_streams(
@@ -205,14 +205,14 @@ def reference_streams(
         name: of the system, for errors.
 
     Raises:
-        UserError: there are no hypotheses or no references, or their numbers differ.
+        InputError: there are no hypotheses or no references, or their numbers differ.
     """
     if not hypotheses or not references:
-        raise UserError(f"Nothing to score: {name} has {len(hypotheses)} hypotheses and {len(references)} references.")
+        raise InputError(f"Nothing to score: {name} has {len(hypotheses)} hypotheses and {len(references)} references.")
     streams: list[Any] = [references] if isinstance(references[0], str) else list(references)
     for number, stream in enumerate(streams, start=1):
         if len(stream) != len(hypotheses):
-            raise UserError(
+            raise InputError(
                 f"{name} has {len(hypotheses)} hypotheses, but reference {number} of {len(streams)} has {len(stream)} "
                 "sentences. Both need one line per sentence of the same test set, in the same order."
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring import generate_output, named_test_sets
 from lmfusion.scoring.text_files import PathLike, read_lines
 
@@ -20,13 +20,13 @@ def read_system(path: PathLike, generated: bool, detokenize: str | None = None) 
         One text per sentence.
 
     Raises:
-        UserError: the file cannot be read, or is plain text where the other is expected or the reverse.
+        InputError: the file cannot be read, or is plain text where the other is expected or the reverse.
     """
     if generated:
         return generate_output.read(path, detokenize).hypotheses
     lines = read_lines(path)
     if generate_output.looks_like_generate_output(lines):
-        raise UserError(f"{path} is fairseq-generate's output, not plain text. Give it by --generate.")
+        raise InputError(f"{path} is fairseq-generate's output, not plain text. Give it by --generate.")
     return lines
 
 
@@ -48,18 +48,18 @@ def read_test_set(
         Hypotheses, one text per sentence, and as many texts of each reference.
 
     Raises:
-        UserError: a file cannot be read, the numbers of lines differ, or there is no reference to be had.
+        InputError: a file cannot be read, the numbers of lines differ, or there is no reference to be had.
     """
     system = _system(hypotheses, generated)
     if not references and generated is None:
-        raise UserError(f"There is no reference for {system}. Give one with --ref.")
+        raise InputError(f"There is no reference for {system}. Give one with --ref.")
     lines = read_system(system, generated is not None, detokenize)
     if not references:
         return lines, [generate_output.trusted_references(system, detokenize)]
     streams = [read_lines(path) for path in references]
     for path, stream in zip(references, streams):
         if len(stream) != len(lines):
-            raise UserError(_different_numbers(system, len(lines), path, len(stream), generated))
+            raise InputError(_different_numbers(system, len(lines), path, len(stream), generated))
     return lines, streams
 
 
@@ -81,7 +81,7 @@ def read_named_test_set(
         Hypotheses, one text per sentence, and as many texts of each reference.
 
     Raises:
-        UserError: a file cannot be read, the test set cannot be had, or the numbers of lines differ.
+        InputError: a file cannot be read, the test set cannot be had, or the numbers of lines differ.
     """
     system = _system(hypotheses, generated)
     lines = read_system(system, generated is not None, detokenize)
@@ -89,14 +89,14 @@ def read_named_test_set(
     for stream in streams:
         if len(stream) != len(lines):
             name = f"{test_set} {language_pair}"
-            raise UserError(_different_numbers(system, len(lines), name, len(stream), generated))
+            raise InputError(_different_numbers(system, len(lines), name, len(stream), generated))
     return lines, streams
 
 
 def _system(hypotheses: PathLike | None, generated: PathLike | None) -> PathLike:
     system = generated or hypotheses
     if system is None:
-        raise UserError("There is nothing to score. Give --hyp or --generate.")
+        raise InputError("There is nothing to score. Give --hyp or --generate.")
     return system
 
 

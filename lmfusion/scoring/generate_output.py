@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Callable
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring.text_files import PathLike, each_line
 
 _LINE = re.compile(r"([STHD])-(\d+)\t(.*)", re.DOTALL)
@@ -47,7 +47,7 @@ def read(path: PathLike, detokenize: str | None = None) -> GenerateOutput:
         Texts without BPE, in the order of the data.
 
     Raises:
-        UserError: the file cannot be read; holds no hypotheses, two generations or an interrupted one; its text has
+        InputError: the file cannot be read; holds no hypotheses, two generations or an interrupted one; its text has
             lost its spaces; or its hypotheses are detokenized already and ``detokenize`` asks for it again.
     """
     lines = _collect(path)
@@ -56,7 +56,7 @@ def read(path: PathLike, detokenize: str | None = None) -> GenerateOutput:
     ids = sorted(lines["H"])
     finish = _detokenizer(detokenize) if detokenize else str
     if detokenize and _fairseq_detokenized(lines):
-        raise UserError(
+        raise InputError(
             f"{path} is detokenized already: fairseq-generate was run with --tokenizer. Leave out --detokenize."
         )
     return GenerateOutput(
@@ -78,22 +78,22 @@ def trusted_references(path: PathLike, detokenize: str | None = None) -> list[st
         One text per sentence, in the order of the data.
 
     Raises:
-        UserError: there are none, or they have lost words to <unk>, or they are still tokenized where the hypotheses
+        InputError: there are none, or they have lost words to <unk>, or they are still tokenized where the hypotheses
             are not. Each time the reference has to come from its own file.
     """
     lines = _collect(path)
     ids = sorted(lines["H"])
     fix = "Give the original text with --ref."
     if any(i not in lines["T"] for i in ids):
-        raise UserError(f"{path} has no targets (T- lines) for some of its sentences. {fix}")
+        raise InputError(f"{path} has no targets (T- lines) for some of its sentences. {fix}")
     unknown = [i for i in ids if _UNKNOWN_IN_TARGET in lines["T"][i]]
     if unknown:
-        raise UserError(
+        raise InputError(
             f"{path}: {len(unknown)} of {len(ids)} targets (the first is T-{unknown[0]}) hold {_UNKNOWN_IN_TARGET} in "
             f"place of words that the dictionary lacks, so they are not the reference text. {fix}"
         )
     if _fairseq_detokenized(_without_bpe(lines, path)):
-        raise UserError(f"{path}: fairseq-generate detokenized the hypotheses, but not the targets. {fix}")
+        raise InputError(f"{path}: fairseq-generate detokenized the hypotheses, but not the targets. {fix}")
     return read(path, detokenize).references
 
 
@@ -123,7 +123,7 @@ def _collect(path: PathLike) -> Lines:
             continue  # fairseq's own log, P- lines
         kind, sentence, text = match.group(1), int(match.group(2)), match.group(3)
         if kind == "S" and sentence in texts["S"]:
-            raise UserError(f"{path} holds more than one generation: S-{sentence} is there twice. Keep only one.")
+            raise InputError(f"{path} holds more than one generation: S-{sentence} is there twice. Keep only one.")
         if kind in "HD":
             text = text.partition("\t")[2]
         texts[kind].setdefault(sentence, text)
@@ -132,19 +132,19 @@ def _collect(path: PathLike) -> Lines:
 
 def _check_finished(path: PathLike, lines: Lines) -> None:
     if not lines["H"]:
-        raise UserError(
+        raise InputError(
             f"{path} has no hypotheses (H- lines). It has to be what fairseq-generate printed, without --quiet, or the "
             "file generate-*.txt that it wrote to --results-path."
         )
     unfinished = sorted((set(lines["S"]) | set(lines["H"])) - set(lines["D"]))
     if unfinished:
-        raise UserError(
+        raise InputError(
             f"{path} stops before sentence {unfinished[0]} is complete (no D-{unfinished[0]} line): the generation was "
             "interrupted. Run fairseq-generate again."
         )
     absent = next(number for number in range(len(lines["H"]) + 1) if number not in lines["H"])
     if absent < len(lines["H"]) and not any(map(_CLOSING.search, each_line(path))):
-        raise UserError(
+        raise InputError(
             f"{path} has no sentence {absent} (no H-{absent} line), but later ones, and no closing line (Generate … "
             "with beam=…): the generation was interrupted. Run fairseq-generate again, or keep all of its output."
         )
@@ -185,7 +185,7 @@ def _check_spaces(path: PathLike, lines: Lines) -> None:
         return
     spaced = [(h, lines["D"][i]) for i, h in lines["H"].items() if _LETTERS_AROUND_SPACE.search(h)]
     if spaced and all(d == h.replace(" ", "") for h, d in spaced):
-        raise UserError(
+        raise InputError(
             f"{path}: the text of its D- lines has no spaces. That happens when fairseq-generate is given both --bpe "
             "and --remove-bpe (--post-process); run it again with only one of them."
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring.text_files import PathLike, read_lines
 
 
@@ -16,14 +16,14 @@ def read_exceptions(paths: Sequence[PathLike]) -> dict[str, str]:
         paths: of the files. Where two lines have the same irregular form, the last one counts.
 
     Raises:
-        UserError: a file cannot be read, or a line has no two words.
+        InputError: a file cannot be read, or a line has no two words.
     """
     exceptions = {}
     for path in paths:
         for number, line in enumerate(read_lines(path), start=1):
             words = line.split()
             if len(words) < 2:
-                raise UserError(
+                raise InputError(
                     f"{path}, line {number}, has no two words. Each line of a list of exceptions (WordNet's noun.exc "
                     "and so on) holds an irregular form and its base form."
                 )

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from sacrebleu import utils
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring.text_files import read_lines
 
 TIMEOUT_SECONDS = 60.0
@@ -29,16 +29,16 @@ def references(test_set: str, language_pair: str) -> list[list[str]]:
         One or more references, each with one text per sentence.
 
     Raises:
-        UserError: sacreBLEU does not know such a test set or language pair, or the download fails.
+        InputError: sacreBLEU does not know such a test set or language pair, or the download fails.
     """
     known = utils.get_available_testsets()
     if test_set not in known:
         close = difflib.get_close_matches(test_set, known, n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(close)}? " if close else ""
-        raise UserError(f"sacreBLEU knows no test set {test_set}. {hint}All of them: sacrebleu --list")
+        raise InputError(f"sacreBLEU knows no test set {test_set}. {hint}All of them: sacrebleu --list")
     pairs = utils.get_langpairs_for_testset(test_set)
     if language_pair not in pairs:
-        raise UserError(f"{test_set} has no language pair {language_pair}. It has: {', '.join(sorted(pairs))}")
+        raise InputError(f"{test_set} has no language pair {language_pair}. It has: {', '.join(sorted(pairs))}")
     with _network_errors(test_set):
         files = utils.get_reference_files(test_set, language_pair)
     return [read_lines(path) for path in files]
@@ -55,7 +55,7 @@ def _network_errors(test_set: str) -> Iterator[None]:
         stopped = isinstance(error, SystemExit)  # a wrong check sum; sacreBLEU has said so itself
         reason = "sacreBLEU gave up" if stopped else getattr(error, "reason", None) or error
         folder = f"{utils.SACREBLEU_DIR}/{test_set}"
-        raise UserError(
+        raise InputError(
             f"The test set {test_set} is not on this machine and cannot be downloaded ({reason}). Give the reference "
             f"with --ref, or copy {folder} from a machine that has it. If a download broke off there, delete that "
             "folder and try again."

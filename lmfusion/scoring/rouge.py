@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring import perl_bootstrap
 from lmfusion.scoring.irregular_words import fingerprint
 from lmfusion.scoring.measures import Measures, PairScore
@@ -91,7 +91,7 @@ def score(
         The scores of each summary and of all, 0..1, with their signature.
 
     Raises:
-        UserError: there are no summaries, the numbers differ, the marker is empty, ``like`` is none of the two, or
+        InputError: there are no summaries, the numbers differ, the marker is empty, ``like`` is none of the two, or
             exceptions are given that rouge-score would not use.
     """
     per_pair = score_pairs(hypotheses, references, sentence_marker, exceptions, like)
@@ -128,18 +128,18 @@ def _check(
     hypotheses: Sequence[str], references: Sequence[str], marker: str | None, exceptions: Mapping[str, str], like: str
 ) -> None:
     if like not in LIKE:
-        raise UserError(f"ROUGE can be scored like {' or '.join(LIKE)}, but not like {like}.")
+        raise InputError(f"ROUGE can be scored like {' or '.join(LIKE)}, but not like {like}.")
     if like == PACKAGE and exceptions:
-        raise UserError("rouge-score takes no list of exceptions. Leave the list out, or score like ROUGE-1.5.5.")
+        raise InputError("rouge-score takes no list of exceptions. Leave the list out, or score like ROUGE-1.5.5.")
     if marker == "":
-        raise UserError("The sentence marker is empty. Give the text that stands between sentences, for example <q>.")
+        raise InputError("The sentence marker is empty. Give the text that stands between sentences, for example <q>.")
     if len(hypotheses) != len(references):
-        raise UserError(
+        raise InputError(
             f"There are {len(hypotheses)} hypotheses, but {len(references)} references. Both need one text per "
             "summary of the same test set, in the same order."
         )
     if not hypotheses:
-        raise UserError("Nothing to score: there are no summaries.")
+        raise InputError("Nothing to score: there are no summaries.")
 
 
 def _sentences(text: str, marker: str | None) -> list[str]:
@@ -197,12 +197,12 @@ def marker_of(signed: str) -> str | None:
     """Return the sentence marker that a score with this signature was computed with; None if a text is one sentence.
 
     Raises:
-        UserError: it is no signature of ROUGE as ROUGE-1.5.5.pl has it, or the score needs a list of exceptions that
+        InputError: it is no signature of ROUGE as ROUGE-1.5.5.pl has it, or the score needs a list of exceptions that
             it does not hold.
     """
     match = re.search(r"\|exceptions:(.*)\|split:(.*)\|L:summary\|", signed)
     if not match or match[1] != "none":
-        raise UserError(
+        raise InputError(
             f"{signed}: not the signature of ROUGE without a list of exceptions, so nothing can be scored like it."
         )
     names = {name: marker for marker, name in _SPLIT_NAMES.items()}

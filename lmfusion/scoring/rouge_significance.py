@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring import rouge
 from lmfusion.scoring.significance import p_value
 
@@ -62,11 +62,11 @@ def paired_bootstrap(
         The baseline (named "baseline"), then the systems in their order; of each ROUGE-1, -2 and -L.
 
     Raises:
-        UserError: as :func:`lmfusion.scoring.rouge.score`, for any of them; or a system is called "baseline"; or there
+        InputError: as :func:`lmfusion.scoring.rouge.score`, for any of them; or a system is called "baseline"; or there
             is none.
     """
     if not systems or "baseline" in systems:
-        raise UserError(f'paired_bootstrap needs one or more systems not called "baseline", but got {list(systems)}.')
+        raise InputError(f'paired_bootstrap needs one or more systems not called "baseline", but got {list(systems)}.')
     named = {"baseline": baseline, **systems}
     f1 = {
         name: _f1(rouge.score_pairs(texts, references, sentence_marker, exceptions, like))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Union
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 PathLike = Union[str, Path]
 BOM = b"\xef\xbb\xbf"
@@ -23,7 +23,7 @@ def each_line(path: PathLike) -> Iterator[str]:
     Only "\\n" and "\\r\\n" end a line, and a byte order mark is dropped.
 
     Raises:
-        UserError: the file is missing, unreadable or empty, or is not UTF-8 (the message names the first such line).
+        InputError: the file is missing, unreadable or empty, or is not UTF-8 (the message names the first such line).
     """
     number = 0
     for number, raw in enumerate(_raw_lines(path), start=1):
@@ -31,14 +31,14 @@ def each_line(path: PathLike) -> Iterator[str]:
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise UserError(
+            raise InputError(
                 f"{path}, line {number}, is not UTF-8 text (byte 0x{raw[error.start]:02x} at position {error.start}). "
                 f"Convert the file first, for example: iconv -f LATIN1 -t UTF-8 {path}"
             ) from error
         if line:  # a byte order mark alone is no line
             yield line.removesuffix("\n").removesuffix("\r")
     if not number:
-        raise UserError(f"{path} is empty. Was the step that writes it interrupted? Run it again.")
+        raise InputError(f"{path} is empty. Was the step that writes it interrupted? Run it again.")
 
 
 def _raw_lines(path: PathLike) -> Iterator[bytes]:
@@ -46,8 +46,8 @@ def _raw_lines(path: PathLike) -> Iterator[bytes]:
         with Path(path).open("rb") as stream:
             yield from stream
     except FileNotFoundError as error:
-        raise UserError(f"There is no file {path}. Check the path.") from error
+        raise InputError(f"There is no file {path}. Check the path.") from error
     except IsADirectoryError as error:
-        raise UserError(f"{path} is a folder, and a text file is needed. Name the file in it.") from error
+        raise InputError(f"{path} is a folder, and a text file is needed. Name the file in it.") from error
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error

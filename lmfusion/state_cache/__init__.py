@@ -1,1 +1,1 @@
-"""Stored states of frozen language models."""
+"""A cache on disk for the layer states of frozen language models."""

@@ -1,4 +1,4 @@
-"""How much disk the stored states of a training set take, told before training begins."""
+"""Estimate the disk space of a training set's stored states before training begins."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ import numpy as np
 import torch
 from fairseq.data import data_utils, indexed_dataset
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.state_cache.stored_states import StoredStates
 
 logger = logging.getLogger(__name__)
 
 
 def announce(stored: StoredStates, cfg: Any) -> None:
-    """Say how much ``--src-lm-cache`` will take, and refuse what cannot fit.
+    """Log how much disk space ``--src-lm-cache`` will take, and refuse it if there is less.
 
     Args:
-        stored: states, empty or not.
+        stored: the cache, empty or not.
         cfg: fairseq's whole configuration; None where a model is built outside a training run.
 
     Raises:
-        UserError: if the disk has less room than the states need, or the folder cannot be made.
+        InputError: if the disk has less room than the states need, or the folder cannot be made.
     """
     tokens = _source_tokens(cfg)
     if tokens is None:
@@ -35,14 +35,14 @@ def announce(stored: StoredStates, cfg: Any) -> None:
     try:
         stored.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"--src-lm-cache {stored.folder} cannot be made: {error.strerror}. Give another.") from error
+        raise InputError(f"--src-lm-cache {stored.folder} cannot be made: {error.strerror}. Give another.") from error
     weights, autocast = _precision(cfg)
     present = stored.present(weights, autocast)
     needed = tokens * stored.bytes_per_token(weights)
     free = shutil.disk_usage(stored.folder).free
     sizes = f"{needed / 1e9:.2f} GB for {tokens:,} tokens of training text ({present / 1e9:.2f} GB are there)"
     if needed - present > free:
-        raise UserError(
+        raise InputError(
             f"--src-lm-cache {stored.folder} needs up to {sizes}, and {free / 1e9:.2f} GB are free: give a folder on "
             f"another disk, halve it by --src-lm-cache-half, or leave it out."
         )
@@ -50,7 +50,7 @@ def announce(stored: StoredStates, cfg: Any) -> None:
 
 
 def _precision(cfg: Any) -> tuple[torch.dtype, torch.dtype | None]:
-    """What the LM's weights will be in training, and what autocast takes products in."""
+    """Return the type of the LM's weights in training, and the type of autocast, None without it."""
     common, model = cfg.get("common") or {}, cfg.get("model") or {}
     on_cpu = common.get("cpu") or not torch.cuda.is_available()
     if common.get("amp") and not on_cpu:
@@ -61,7 +61,7 @@ def _precision(cfg: Any) -> tuple[torch.dtype, torch.dtype | None]:
 
 
 def _source_tokens(cfg: Any) -> int | None:
-    """Tokens of the training set's source side, each sentence's leading </s> included."""
+    """Count the tokens of the training set's source side, each sentence's leading </s> included."""
     task = cfg.get("task") if cfg is not None else None
     if task is None or not task.get("source_lang"):
         return None
@@ -77,7 +77,7 @@ def _source_tokens(cfg: Any) -> int | None:
 
 
 def _parts(folder: Path, subset: str, source: str, target: str) -> Iterator[Path]:
-    """The source texts that fairseq puts together: of train, train1, train2 and so on."""
+    """Yield the source texts that fairseq concatenates: those of train, train1, train2 and so on."""
     for number in itertools.count():
         split = f"{subset}{number or ''}"
         names = [f"{split}.{pair}.{source}" for pair in (f"{source}-{target}", f"{target}-{source}")]

@@ -1,4 +1,4 @@
-"""States of sentences on disk, by key.
+"""Store the layer states of sentences on disk, by key.
 
 A store is a folder of parts. Every process writes a part of its own and reads all: ``NAME.states`` holds the states of
 one sentence behind the other (L x T x C' each), ``NAME.index`` a record for every sentence that is complete in it. A
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from lmfusion.checkpoint.atomic_files import NO_SPACE
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 _RECORD = np.dtype([("key", "S32"), ("start", "<i8"), ("tokens", "<i8"), ("sum", "<u4")])
 FORMAT = 3  # of parts and their description; other formats lie in other folders
@@ -33,7 +33,7 @@ _STATES, _INDEX, _ABOUT = ".states", ".index", "about.json"
 
 @dataclass
 class _Part:
-    """One process's files, as far as they have been read."""
+    """The files of one process, as far as they have been read."""
 
     states: Path
     index: Path
@@ -46,25 +46,25 @@ class _Part:
             try:
                 self.descriptor = os.open(self.states, os.O_RDONLY)
             except FileNotFoundError as error:
-                raise UserError(
+                raise InputError(
                     f"{self.states} is gone, while its index was read: do not delete stored states while training. "
-                    f"Start again; what is missing will be computed again."
+                    f"Start the run again; what is missing will be computed again."
                 ) from error
         view = buffer.view(torch.uint8).flatten().numpy().data
         if os.preadv(self.descriptor, [view], start) != len(view) or zlib.crc32(view) != check_sum:
-            raise UserError(
+            raise InputError(
                 f"{self.states} is damaged or shorter than its index says: delete the folder {self.states.parent}, "
                 f"whose content will be computed again."
             )
 
     def size(self) -> int:
-        """Bytes of states there are."""
+        """Return the bytes of states in the file."""
         return self.states.stat().st_size if self.states.exists() else 0
 
 
 @dataclass(frozen=True)
 class _About:
-    """What a store holds: L, C', the type stored, the type computed, and whatever determines the numbers."""
+    """A store's description: L, C', the types stored and computed, and all settings that determine the numbers."""
 
     states: int
     channels: int
@@ -80,21 +80,21 @@ def _needing_space(folder: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno not in NO_SPACE:
             raise
-        raise UserError(
+        raise InputError(
             f"no space left for the stored states in {folder}: make room, or train without --src-lm-cache. What is "
             f"stored stays of use."
         ) from error
 
 
 class StateStore:
-    """States of sentences on disk.
+    """A folder with the layer states of sentences, which several processes may fill.
 
     Args:
-        folder: with a store in it, or made by :meth:`create`.
-        settings: whatever determines the numbers, as plain values: the LM, the precision.
+        folder: of an existing store; :meth:`create` makes one.
+        settings: all that determines the numbers, as plain values: the LM, the precision.
 
     Raises:
-        UserError: if its description cannot be read, or is one of other settings.
+        InputError: if its description cannot be read, or is one of other settings.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
@@ -104,9 +104,9 @@ class StateStore:
             self.dtype, self.computed = _TYPES[about.stored], _TYPES[about.computed]
             self.shape = (int(about.states), int(about.channels))
         except (ValueError, TypeError, LookupError, RecursionError) as error:
-            raise UserError(f"{folder / _ABOUT} is damaged: delete the folder {folder}.") from error
+            raise InputError(f"{folder / _ABOUT} is damaged: delete the folder {folder}.") from error
         if about.settings != json.loads(json.dumps(settings)):
-            raise UserError(
+            raise InputError(
                 f"{folder} holds other states than its name says: {_difference(about.settings, settings)}. It was "
                 f"renamed or copied here: move it away or delete it, and the states will be computed."
             )
@@ -124,7 +124,18 @@ class StateStore:
         computed: torch.dtype,
         settings: dict[str, Any],
     ) -> StateStore:
-        """Make a store, or open the one that another process has just made; UserError if there is no space left."""
+        """Make a store, or open the one that another process has just made.
+
+        Args:
+            folder: of the store.
+            shape: L and C'.
+            stored: type of the numbers on disk.
+            computed: type in which the LM gives them.
+            settings: as of the class.
+
+        Raises:
+            InputError: if there is no space left.
+        """
         names = (str(dtype).removeprefix("torch.") for dtype in (stored, computed))
         about = _About(*shape, next(names), next(names), settings)
         with _needing_space(folder):
@@ -136,12 +147,12 @@ class StateStore:
 
     @classmethod
     def exists(cls, folder: Path) -> bool:
-        """Whether there is a store."""
+        """Return True if there is a store in a folder."""
         return (folder / _ABOUT).exists()
 
     @staticmethod
     def size(folder: Path) -> int:
-        """Bytes of states in a folder, if there is one."""
+        """Return the bytes of states in a folder; 0 if it does not exist."""
         return sum(path.stat().st_size for path in folder.glob(f"*{_STATES}"))
 
     def __len__(self) -> int:
@@ -151,7 +162,7 @@ class StateStore:
         return key in self._places
 
     def refresh(self) -> None:
-        """Read what all processes have written since."""
+        """Read the index of what all processes have written since the last call."""
         for index in sorted(self.folder.glob(f"*{_INDEX}")):
             part = self._parts.setdefault(index.stem, _Part(index.with_suffix(_STATES), index))
             if index.stat().st_size // _RECORD.itemsize <= part.records_read:
@@ -167,14 +178,22 @@ class StateStore:
         return tokens * self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     def read(self, key: bytes) -> Tensor:
-        """One sentence's states, L x T x C'."""
+        """Read one sentence's states, L x T x C'.
+
+        Raises:
+            InputError: if the file is gone or damaged.
+        """
         part, start, tokens, check_sum = self._places[key]
         states = torch.empty(self.shape[0], tokens, self.shape[1], dtype=self.dtype)
         part.read_into(start, states, check_sum)
         return states
 
     def write(self, rows: dict[bytes, Tensor]) -> None:
-        """Append sentences, key -> L x T x C', or raise UserError if there is no space left."""
+        """Append sentences, key -> L x T x C'.
+
+        Raises:
+            InputError: if there is no space left.
+        """
         with _needing_space(self.folder):
             self._append(rows)
 

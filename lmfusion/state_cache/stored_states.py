@@ -1,4 +1,4 @@
-"""What a frozen language model says of a sentence never changes: store it, and read it back in later epochs."""
+"""Store a frozen language model's states of training sentences, and read them back in later epochs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.state_cache.store import FORMAT, StateStore
 
@@ -22,13 +22,13 @@ Precision = tuple[torch.dtype, "torch.dtype | None"]  # of weights, and what aut
 
 
 class StoredStates:
-    """A frozen LM's ``layer_states``, computed for a sentence once.
+    """A frozen LM's ``layer_states``, computed once for each sentence and read from disk afterwards.
 
     Args:
-        lm: frozen.
+        lm: the frozen language model.
         folder: of all stores; each LM and precision has a subfolder of its own.
         fingerprint: of the LM's weights.
-        half: store half-precision numbers: half the size, and an error of at most 0.05% of a number from 6e-5 up.
+        half: store numbers in half precision: half the size, and an error of at most 0.05% of a number from 6e-5 up.
     """
 
     def __init__(self, lm: PretrainedLM, folder: str | Path, fingerprint: str, *, half: bool = False) -> None:
@@ -36,11 +36,21 @@ class StoredStates:
         self._stores: dict[Path, StateStore] = {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StoredStates:
-        """Files are opened anew: a copy of the model (--store-ema) writes a part of its own."""
+        """Copy the settings alone: a copy of the model (--store-ema) opens files of its own."""
         return StoredStates(copy.deepcopy(self.lm, memo), self.folder, self.fingerprint, half=self.half)
 
     def __call__(self, tokens: Tensor) -> list[Tensor]:
-        """B x T left-aligned rows -> L tensors of B x T x C'; zero at padding."""
+        """Return the layer states of a batch, from disk where they are stored.
+
+        Args:
+            tokens: B x T ids of the LM, left-aligned.
+
+        Returns:
+            L tensors of B x T x C'; zero at padding.
+
+        Raises:
+            InputError: if stored states are damaged, do not fit into half precision, or there is no space left.
+        """
         words = tokens.cpu()
         lengths = words.ne(self.lm.padding_idx).sum(1).tolist()
         keys = [_key(row[:length]) for row, length in zip(words, lengths)]
@@ -61,11 +71,16 @@ class StoredStates:
         return list(out.to(tokens.device))
 
     def present(self, weights: torch.dtype, autocast: torch.dtype | None) -> int:
-        """Bytes that are stored already for runs whose LM computes in this precision."""
+        """Return the bytes already stored for runs whose LM computes in this precision.
+
+        Args:
+            weights: type of the LM's weights.
+            autocast: type in which autocast computes; None without it.
+        """
         return StateStore.size(self._folder((weights, autocast)))
 
     def _settings(self, precision: Precision | None = None) -> dict[str, Any]:
-        """Return whatever changes the numbers: it makes a store's name and, as folders can be renamed, is in it."""
+        """Return all that changes the numbers: it names a store and, as folders can be renamed, is kept inside."""
         weights, autocast = precision or _precision(self.lm)
         return {
             "format": FORMAT,
@@ -83,7 +98,7 @@ class StoredStates:
         return self.folder / (f"{name}-half" if self.half else name)
 
     def _mention_older(self) -> None:
-        """Log that a store of the format before is not used.
+        """Warn that a store of the previous format is not used.
 
         It does not say whose states it holds, and one that was renamed cannot be told from one that was not; computing
         its states again takes one epoch without the cache's gain.
@@ -110,12 +125,12 @@ class StoredStates:
         return self._stores[folder]
 
     def bytes_per_token(self, dtype: torch.dtype = torch.float32) -> int:
-        """Disk space of a token where the LM computes in ``dtype``."""
+        """Return the bytes of disk space that a token takes where the LM computes in ``dtype``."""
         return self.lm.num_states * self.lm.state_dim * (2 if self.half else dtype.itemsize)
 
 
 def _precision(lm: PretrainedLM) -> Precision:
-    """What the LM computes in just now."""
+    """Return the precision in which the LM computes at this moment."""
     weight = next(lm.parameters())
     device = weight.device.type
     return weight.dtype, torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
@@ -123,7 +138,7 @@ def _precision(lm: PretrainedLM) -> Precision:
 
 def _in_range(stored: Tensor, half: bool) -> Tensor:
     if half and not stored.isfinite().all():
-        raise UserError(
+        raise InputError(
             "--src-lm-cache-half: the language model has states above 65,504, the most that half precision holds: "
             "leave it out."
         )
@@ -131,5 +146,5 @@ def _in_range(stored: Tensor, half: bool) -> Tensor:
 
 
 def _key(row: Tensor) -> bytes:
-    """Of a sentence: a hash of its tokens."""
+    """Return a sentence's key, a hash of its tokens."""
     return hashlib.blake2b(row.to(torch.int32).numpy().tobytes(), digest_size=16).hexdigest().encode()

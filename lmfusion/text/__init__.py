@@ -1,1 +1,1 @@
-"""Text before it becomes symbols."""
+"""Tokenizers, dictionaries and checks of binarized texts."""

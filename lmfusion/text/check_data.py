@@ -1,4 +1,4 @@
-"""Binarized texts (``*.idx``, ``*.bin``) and dictionaries: whether they are whole and go together."""
+"""Check that binarized texts (``*.idx``, ``*.bin``) are whole and belong to their dictionaries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import _code_to_dtype
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.text.dictionaries import read_dictionary
 
 _MAGIC = b"MMIDIDX\x00\x00" + (1).to_bytes(8, "little")  # and the version
@@ -21,12 +21,13 @@ _AGAIN = "prepare the data again (fairseq-preprocess)"
 
 @dataclass(frozen=True)
 class Text:
-    """A text that is whole.
+    """A binarized text that was read and found whole.
 
     Attributes:
         name: of its files, without ending: ``train.en-de.en``, or ``train`` of a language model's.
         dictionary: the name of its dictionary's file.
-        sentences: how many; ``tokens`` counts their closing symbols, too.
+        sentences: number of sentences.
+        tokens: number of tokens, each sentence's closing symbol included.
     """
 
     name: str
@@ -45,11 +46,11 @@ def check_folder(folder: Path) -> list[Text]:
         The texts, in order of their names.
 
     Raises:
-        UserError: there is none, or a file is missing, damaged or another one's.
+        InputError: if there is no text, or a file is missing, damaged or belongs to another dictionary.
     """
     indices = sorted(folder.glob("*.idx"))
     if not indices:
-        raise UserError(f"{folder} has no binarized text (*.idx): give the folder that fairseq-preprocess made.")
+        raise InputError(f"{folder} has no binarized text (*.idx): give the folder that fairseq-preprocess made.")
     dictionaries: dict[str, Dictionary] = {}
     texts = []
     for index in indices:
@@ -62,7 +63,7 @@ def check_folder(folder: Path) -> list[Text]:
 
 
 def _language(index: Path) -> str | None:
-    """Return the language of a bitext's side; None of a text without one: train.en-de.en.idx, train.idx."""
+    """Return the language in a file name: en for train.en-de.en.idx, None for train.idx."""
     parts = index.stem.split(".")
     return parts[-1] if len(parts) > 1 else None
 
@@ -70,17 +71,17 @@ def _language(index: Path) -> str | None:
 def check_binarized(path: Path, dictionary: Sized) -> tuple[int, int]:
     """Refuse a pair of files PATH.idx and PATH.bin that do not go together or with the dictionary.
 
-    Whether a token is the right one cannot be seen: the format has no check sums.
+    A wrong token within the vocabulary goes unnoticed: the format has no check sums.
 
     Args:
-        path: without ending.
-        dictionary: of the text.
+        path: of both files, without ending.
+        dictionary: the text's; only its size is used.
 
     Returns:
         The number of its sentences and of its tokens.
 
     Raises:
-        UserError: naming the file and the fix.
+        InputError: naming the file and the fix.
     """
     index, data = Path(f"{path}.idx"), Path(f"{path}.bin")
     with index.open("rb") as stream:
@@ -88,17 +89,17 @@ def check_binarized(path: Path, dictionary: Sized) -> tuple[int, int]:
     kind = _code_to_dtype.get(header[17]) if len(header) == _HEADER else None
     count = int.from_bytes(header[18:], "little")
     if header[:17] != _MAGIC or kind is None or index.stat().st_size != _HEADER + count * 12:
-        raise UserError(f"{index} is cut or damaged, or of another format than mmap: {_AGAIN}.")
+        raise InputError(f"{index} is cut or damaged, or of another format than mmap: {_AGAIN}.")
     if count == 0:
-        raise UserError(f"{index} has no sentence: prepare it again from a text that has one (fairseq-preprocess).")
+        raise InputError(f"{index} has no sentence: prepare it again from a text that has one (fairseq-preprocess).")
     sizes = np.fromfile(index, np.int32, count, offset=_HEADER).astype(np.int64)
     starts = np.fromfile(index, np.int64, count, offset=_HEADER + count * 4)
     width = np.dtype(kind).itemsize
     ends = np.cumsum(sizes) * width
     if (sizes < 0).any() or not np.array_equal(starts, ends - sizes * width):
-        raise UserError(f"{index} is damaged: {_AGAIN}.")
+        raise InputError(f"{index} is damaged: {_AGAIN}.")
     if not data.is_file() or data.stat().st_size != ends[-1]:
-        raise UserError(f"{data} is not as long as {index.name} says: {_AGAIN}.")
+        raise InputError(f"{data} is not as long as {index.name} says: {_AGAIN}.")
     _check_ids(data, kind, len(dictionary))
     return count, int(sizes.sum())
 
@@ -111,7 +112,7 @@ def _check_ids(data: Path, kind: type, symbols: int) -> None:
         part = ids[start : start + _AT_ONCE]
         if part.min() < 0 or part.max() >= symbols:
             wrong = int(part.max() if part.max() >= symbols else part.min())
-            raise UserError(
+            raise InputError(
                 f"{data} has a token of number {wrong:,}, and its dictionary has {symbols:,} symbols: it is damaged, "
                 f"or the dictionary is another one's. P{_AGAIN[1:]}."
             )

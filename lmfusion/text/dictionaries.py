@@ -1,4 +1,4 @@
-"""Dictionaries in files."""
+"""Read dictionaries from files."""
 
 from __future__ import annotations
 
@@ -7,28 +7,31 @@ from pathlib import Path
 
 from fairseq.data import Dictionary
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 def read_dictionary(path: str | Path) -> Dictionary:
     """Read a ``dict.txt`` of fairseq.
 
+    Args:
+        path: of the file, a symbol and its count on every line.
+
     Raises:
-        UserError: if there is no such file, or it is none.
+        InputError: if there is no such file, or it is no dictionary.
     """
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        raise UserError(f"{path} does not exist: give the dict.txt that the model was trained with.") from error
+        raise InputError(f"{path} does not exist: give the dict.txt that the model was trained with.") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read as a dictionary ({error}).") from error
+        raise InputError(f"{path} cannot be read as a dictionary ({error}).") from error
     dictionary = Dictionary()
     try:
         dictionary.add_from_file(io.StringIO(text))
     except (ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise UserError(
+        raise InputError(
             f"{path} is no dictionary of fairseq, a symbol and its count on every line ({reason})."
         ) from error
     return dictionary

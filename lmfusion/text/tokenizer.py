@@ -1,7 +1,7 @@
 """Moses tokenization of one language, for sides that are not named by languages (description -> synopsis).
 
 fairseq's own ``--tokenizer moses`` takes ``--source-lang`` and ``--target-lang`` for languages. Told "description", it
-cuts "don't" as no English text is cut, and an English language model meets tokens it never saw.
+splits "don't" as no English text is split, and an English language model meets tokens it never saw.
 """
 
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
@@ -24,7 +24,7 @@ class MonolingualMosesConfig(FairseqDataclass):
 
 @register_tokenizer("moses_monolingual", dataclass=MonolingualMosesConfig)
 class MonolingualMosesTokenizer(MosesTokenizer):
-    """fairseq's Moses tokenizer with the same language on both sides."""
+    """A Moses tokenizer, fairseq's, that takes the same language for both sides."""
 
     def __init__(self, cfg: MonolingualMosesConfig) -> None:
         flags = {"moses_no_dash_splits": cfg.moses_no_dash_splits, "moses_no_escape": cfg.moses_no_escape}

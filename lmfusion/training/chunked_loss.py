@@ -1,11 +1,11 @@
-"""Cross-entropy over a vocabulary without ever having all logits at once.
+"""Compute the cross-entropy over a vocabulary without holding all logits at once.
 
-N tokens over V types make N x V logits, and fairseq's criterions several tensors of that shape. Here the logits of a
-few tokens at a time are made, and with them at once what they give the gradients of features and output embeddings, so
-that nothing of that shape has to be kept for the backward pass.
+N tokens over a vocabulary of size V have N x V logits, and fairseq's criterions make several tensors of that shape.
+Here the logits of a few tokens at a time are computed, and with them at once their part in the gradients of features
+and output embeddings, so that nothing of that shape has to be kept for the backward pass.
 
-In fp16 gradients need the loss scale before they are rounded, and only the backward pass knows it: there they are made
-late, from logits computed a second time. In bf16 and fp32 the backward pass only multiplies.
+In fp16 gradients need the loss scale before they are rounded, and only the backward pass knows it: there they are
+computed late, from logits computed a second time. In bf16 and fp32 the backward pass only multiplies.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from torch.autograd.function import once_differentiable
 from lmfusion.operations import add_product, product
 
 CHUNK_BYTES = 24 * 2**20
-"""Of the logits of one chunk, in float32. Blocks of 32 MiB glibc would take from the system anew every time."""
+"""Size of the logits of one chunk, in float32. glibc would request blocks of 32 MiB from the system every time."""
 
 
 class ChunkedLoss(NamedTuple):
-    """Sums over all tokens that are not padding; scalars, only ``loss`` with a gradient."""
+    """Sums of the loss over all tokens that are not padding: scalars, of which only ``loss`` has a gradient."""
 
     loss: Tensor
     nll: Tensor
-    """Without label smoothing."""
+    """The loss without label smoothing."""
     correct: Tensor
-    """How many targets have the largest logit; 0 unless asked for."""
+    """Number of targets that have the largest logit; 0 unless asked for."""
 
 
 @dataclass(frozen=True)
 class _Plan:
     dtype: torch.dtype
-    """Of the matrix products; everything else is at least float32."""
+    """Type of the matrix products; everything else is at least float32."""
     chunk_tokens: int
     label_smoothing: float
     count_correct: bool
@@ -58,18 +58,21 @@ def chunked_cross_entropy(
     chunk_tokens: int = 0,
     count_correct: bool = False,
 ) -> ChunkedLoss:
-    """fairseq's (label-smoothed) cross-entropy of ``features @ weight.T``, summed.
+    """Compute the summed (label-smoothed) cross-entropy of ``features @ weight.T`` as fairseq does.
 
-    Matrix products are taken in the type that autocast gives them, or else in that of the features.
+    Matrix products are computed in the type that autocast gives them, or else in that of the features.
 
     Args:
         features: ... x C.
         weight: output embeddings, V x C.
         target: indices, shaped as the features without C.
         padding_idx: target of positions that do not count.
-        label_smoothing: share of the probability that goes to all types alike, as in fairseq.
-        chunk_tokens: tokens whose logits exist at once; 0 chooses as many as :data:`CHUNK_BYTES` hold.
+        label_smoothing: share of the probability that is spread over the whole vocabulary, as in fairseq.
+        chunk_tokens: number of tokens whose logits exist at once; 0 chooses as many as :data:`CHUNK_BYTES` hold.
         count_correct: also count the targets that have the largest logit.
+
+    Returns:
+        The sums; ``loss`` can be differentiated once, with respect to features and weight.
 
     Raises:
         ValueError: if the shapes do not fit.
@@ -88,7 +91,7 @@ def chunked_cross_entropy(
 
 
 class _Loss(torch.autograd.Function):
-    """Of N x C, V x C and N; padding is gone."""
+    """The loss as a function of features (N x C), output embeddings (V x C) and targets (N), without padding."""
 
     @staticmethod
     def forward(
@@ -97,9 +100,9 @@ class _Loss(torch.autograd.Function):
         ctx.plan = plan
         ctx.wanted = tuple(wanted and grad_enabled for wanted in ctx.needs_input_grad[:2])
         ctx.late = plan.dtype == torch.float16
-        walk = _Walk(features, weight, target, plan, (False, False) if ctx.late else ctx.wanted)
-        sums = walk.run()
-        ctx.save_for_backward(*((features, weight, target) if ctx.late else walk.gradients()))
+        chunked = _ChunkedForward(features, weight, target, plan, (False, False) if ctx.late else ctx.wanted)
+        sums = chunked.run()
+        ctx.save_for_backward(*((features, weight, target) if ctx.late else chunked.gradients()))
         ctx.mark_non_differentiable(*sums[1:])
         return sums
 
@@ -108,23 +111,23 @@ class _Loss(torch.autograd.Function):
     def backward(ctx: Any, grad_loss: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         if ctx.late:
             features, weight, target = ctx.saved_tensors
-            walk = _Walk(features, weight, target, ctx.plan, ctx.wanted, grad_loss)
-            walk.run()
-            return (*walk.gradients(), None, None, None)
+            chunked = _ChunkedForward(features, weight, target, ctx.plan, ctx.wanted, grad_loss)
+            chunked.run()
+            return (*chunked.gradients(), None, None, None)
         # In place: a copy of the weight's gradient would be the largest tensor of the step. PyTorch refuses a second
         # backward pass through what has been changed.
         scaled = [None if gradient is None else gradient.mul_(grad_loss) for gradient in ctx.saved_tensors]
         return (*scaled, None, None, None)
 
 
-class _Walk:
-    """Through the chunks, once.
+class _ChunkedForward:
+    """A forward pass over all chunks that computes the gradients on the way.
 
     Args:
         features, weight, target: N x C, V x C, N.
-        plan: how.
-        wanted: whether gradients of features and of the weight are made on the way.
-        scale: of the gradients; None is 1.
+        plan: its settings.
+        wanted: True for features, and for the weight, if their gradient is to be computed.
+        scale: factor on the gradients; None is 1.
     """
 
     def __init__(
@@ -145,7 +148,7 @@ class _Walk:
         self.products = torch.empty_like(self.weight) if wanted[1] and plan.dtype != plan.precise else None
 
     def run(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Loss, loss without smoothing, number of correct predictions."""
+        """Compute the loss, the loss without smoothing and the number of correct predictions."""
         loss, nll = (self.target.new_zeros((), dtype=self.plan.precise) for _ in range(2))
         correct = self.target.new_zeros(())
         with torch.no_grad(), torch.autocast(self.features.device.type, enabled=False):
@@ -163,13 +166,13 @@ class _Walk:
         return loss, nll, correct
 
     def gradients(self) -> tuple[Tensor | None, Tensor | None]:
-        """Of features and weight, in their types."""
+        """Return the gradients of features and weight in their types; None where not wanted."""
         made = zip((self.d_features, self.d_weight), self.types)
         features, weight = (None if gradient is None else gradient.to(dtype) for gradient, dtype in made)
         return features, weight
 
     def _chunks(self) -> Iterator[tuple[slice, Tensor, Tensor | None]]:
-        """Which tokens, memory for n x V products in their type, and the same in float32 where that is another type.
+        """Yield each chunk: its tokens, memory for its n x V products, and the same in float32 if that is another type.
 
         It is the same memory for every chunk: fresh pages are what all logits at once cost most on a CPU.
         """
@@ -181,15 +184,16 @@ class _Walk:
             yield slice(start, start + count), products[:count], None if precise is None else precise[:count]
 
     def _turn_into_gradient(self, logits: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Losses of a chunk; in place of its logits (n x V) the gradient of the loss by them stays behind."""
-        types, epsilon = logits.size(1), self.plan.label_smoothing
-        others = epsilon / (types - 1)  # as fairseq has it: the target keeps 1 - epsilon, all others share epsilon
+        """Return a chunk's losses, and overwrite its logits (n x V) with the gradient of the loss by them."""
+        vocabulary_size, epsilon = logits.size(1), self.plan.label_smoothing
+        # As in fairseq, the target keeps 1 - epsilon, and all others share epsilon.
+        others = epsilon / (vocabulary_size - 1)
         logits.sub_(logits.amax(-1, keepdim=True))
         of_target = logits.gather(1, target)
         of_all = logits.sum(-1, keepdim=True) if epsilon else torch.zeros_like(of_target)
         total = logits.exp_().sum(-1, keepdim=True)
         nll = (total.log() - of_target).sum()
-        loss = (1 - epsilon - others) * nll + others * (types * total.log() - of_all).sum()
+        loss = (1 - epsilon - others) * nll + others * (vocabulary_size * total.log() - of_all).sum()
         if self.d_features is not None or self.d_weight is not None:
             logits.div_(total)
             if epsilon:
@@ -200,7 +204,7 @@ class _Walk:
         return loss, nll
 
     def _backpropagate(self, rows: slice, gradient: Tensor) -> None:
-        """From logits (n x V) to features and weight."""
+        """Add a chunk's gradient by the logits (n x V) to those of features and weight."""
         if self.d_features is not None:
             self.d_features[rows] = product(gradient, self.weight)
         if self.d_weight is None:

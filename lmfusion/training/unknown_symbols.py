@@ -1,4 +1,4 @@
-"""How much of a training run's data is unknown to its dictionaries: nearly all of it if another BPE segmented it."""
+"""Refuse training data of which most is unknown to its dictionary: another BPE model has segmented it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from fairseq.data import Dictionary, LanguagePairDataset, MonolingualDataset
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 SENTENCES = 10_000
-"""Of a split that are looked at."""
+"""Number of sentences of a split that are looked at."""
 MOST = 0.5
-"""Share of unknown symbols above which a run is refused."""
+"""Share (0..1) of unknown symbols above which a run is refused."""
 
 
 def unknown_share(texts: Any, dictionary: Dictionary, sentences: int = SENTENCES) -> float:
-    """Return the share of <unk> among the symbols of a sample of sentences, neither </s> nor padding counted.
+    """Return the share (0..1) of <unk> among the symbols of a sample of sentences, without </s> and padding.
 
     Args:
-        texts: sequence of token ids, each T.
-        dictionary: whose ids they are.
-        sentences: how many to look at; the same ones every time.
+        texts: sequence of sentences, each of T token ids.
+        dictionary: the one that the ids belong to.
+        sentences: size of the sample, which is the same one every time.
     """
     chosen = np.arange(len(texts))
     if len(texts) > sentences:
@@ -39,7 +39,7 @@ def unknown_share(texts: Any, dictionary: Dictionary, sentences: int = SENTENCES
 
 
 class _Sources:
-    """The sentences of a language model's data set."""
+    """The sentences of a data set for language modeling, as a sequence."""
 
     def __init__(self, dataset: MonolingualDataset) -> None:
         self._dataset = dataset
@@ -65,17 +65,17 @@ def check_unknown_symbols(task: Any) -> None:
     """Log the share of unknown symbols in every split that a task has loaded.
 
     Args:
-        task: fairseq's, of translation or language modeling; of another nothing is said.
+        task: fairseq's, of translation or language modeling; others are not checked.
 
     Raises:
-        UserError: more than half of one is unknown.
+        InputError: if more than half of the symbols of a text are unknown.
     """
     for split, dataset in task.datasets.items():
         for side, texts, dictionary in _sides(dataset, task):
             share = unknown_share(texts, dictionary)
             logger.info(f"unknown symbols (<unk>) in {split}, {side}: {share:.2%}")
             if share > MOST:
-                raise UserError(
+                raise InputError(
                     f"{share:.1%} of the symbols in the data set {split}, {side}, are unknown (<unk>): its text was "
                     f"segmented by another BPE model than its dictionary is of. Prepare the data again with the BPE "
                     f"model and the dictionary that belong together."

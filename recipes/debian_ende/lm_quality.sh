@@ -9,7 +9,7 @@
 # Prints a table and keeps it, with a figure, in OUT; PAGE=RESULTS.md renews it in that page as well.
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
 # Takes:    half a second an update of an LM, 0.3 s one of a translation model, on one CPU core with bf16 units.
-# Run it again after an interruption: it goes on where it was.
+# Run it again after an interruption: it resumes where it stopped.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -9,7 +9,7 @@
 # Takes:    what --dry-run says: a night on two CPU cores (cpu; cpu-long: eight hours), about an hour on one
 #           GPU (gpu, not measured).
 # Expect:   a line for each run that ends, and the time left; at the end OUT/report/report.html.
-# Run it again after an interruption: it goes on where it was. What is in results/ is not run again.
+# Run it again after an interruption: it resumes where it stopped. What is in results/ is not run again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

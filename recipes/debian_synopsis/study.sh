@@ -8,7 +8,7 @@
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
 # Takes:    what --dry-run says: about four hours on two CPU cores (cpu); on a GPU (gpu) it was not measured.
 # Expect:   a line for each run that ends, and the time left; at the end OUT/report/report.html.
-# Run it again after an interruption: it goes on where it was. What is in results/ is not run again.
+# Run it again after an interruption: it resumes where it stopped. What is in results/ is not run again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

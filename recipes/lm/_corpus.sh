@@ -26,7 +26,7 @@ fi
 : "${LM_MAX_SENTENCE:=1024}"     # symbols; the longest sentence or article that a model with this LM can read
 
 # Learning rates. nag: linear from 1e-7 to 1.0, then one cosine phase to 1e-4. fairseq's --lr is the maximum, --min-lr the
-# end of the cosine; its phase lasts to the last update, for behind it the learning rate would start anew at 1.0.
+# end of the cosine; its phase lasts to the last update, for behind it the learning rate would restart at 1.0.
 # adam: for one to eight GPUs, in bf16; not the paper's, its numbers are ours and untuned.
 if [[ "$OPTIMIZER" == nag ]]; then
     : "${LM_UPDATES:=984000}" "${LM_WARMUP:=16000}" "${LM_LR:=1.0}" "${LM_LR_END:=1e-4}"
@@ -48,11 +48,11 @@ paper_begin
 
 # pretrain CORPUS LANG FLAGS...: train on $DATA/CORPUS/lm.LANG, and write the model alone to $OUT/$ROW.pt
 pretrain() {
-    local name="$ROW" data="$DATA/$1/lm.$2" mend="bash data-prep/$1.sh --out $DATA"
+    local name="$ROW" data="$DATA/$1/lm.$2" fix="bash data-prep/$1.sh --out $DATA"
     shift 2
-    [[ "$SCALE" == paper ]] || mend="$mend --scale tiny"
+    [[ "$SCALE" == paper ]] || fix="$fix --scale tiny"
     [[ "$OPTIMIZER" == nag ]] || name="$ROW.$OPTIMIZER"
-    need "$data" "Make it: $mend"
+    need "$data" "Make it: $fix"
     paper_bookkeeping "$LM_VALIDATE_EVERY" "$OUT/$name"
     live "$OUT/$name" train --label "$name" --updates "$LM_UPDATES" --show-validation --seed "$SEED" --data "$data" -- \
         fairseq-train "$data" --task language_modeling --sample-break-mode eos --tokens-per-sample "$LM_MAX_SENTENCE" \

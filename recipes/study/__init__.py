@@ -7,7 +7,7 @@ plan.py      the runs in the order in which they tell most
 layout.py    where a run lies, and what its row script is told
 choice.py    dropouts by the validation loss
 machine.py   how many runs at a time; estimate.py: how long they take
-runner.py    starts them, goes on after a failed one, ends them when it is ended
+runner.py    starts them, continues after a failed one, ends them when it is ended
 results.py   what is committed of finished runs, and not run again
 report.py    the page of tables and figures
 """

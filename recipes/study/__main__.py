@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.runs.live_line import LiveLine
 from lmfusion.runs.record import write_json
 from study import budget as budgets
@@ -54,18 +54,18 @@ def chosen_budget(args: argparse.Namespace, task: Task) -> budgets.Budget:
     """The budget with the sizes and seeds that were asked for.
 
     Raises:
-        UserError: a value is none.
+        InputError: a value is none.
     """
     budget = budgets.read(args.budget)
     if args.sizes:
         try:
             budget = dataclasses.replace(budget, sizes=tuple(map(budgets.size, args.sizes)))
         except ValueError as error:
-            raise UserError(f"--sizes {' '.join(args.sizes)}: {error}, or: all") from error
+            raise InputError(f"--sizes {' '.join(args.sizes)}: {error}, or: all") from error
     elif task.sizes:
         budget = dataclasses.replace(budget, sizes=task.sizes)
     if args.jobs is not None and args.jobs < 1:
-        raise UserError(f"--jobs {args.jobs}: give a number above 0")
+        raise InputError(f"--jobs {args.jobs}: give a number above 0")
     return dataclasses.replace(budget, seeds=tuple(args.seeds)) if args.seeds else budget
 
 
@@ -87,14 +87,14 @@ def locked(out: Path) -> Iterator[None]:
     """Let one study at a time work in a folder.
 
     Raises:
-        UserError: another one does.
+        InputError: another one does.
     """
     out.mkdir(parents=True, exist_ok=True)
     with (out / ".study.lock").open("w", encoding="utf-8") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise UserError(f"{out}: another study is at work there. Wait for it, or choose another --out.") from error
+            raise InputError(f"{out}: another study is at work there. Wait for it, or choose another --out.") from error
         yield
 
 
@@ -102,12 +102,12 @@ def same_numbers(out: Path, numbers: Mapping[str, Any]) -> None:
     """Keep the study's numbers, or check them against those that its folder was begun with.
 
     Raises:
-        UserError: they are others.
+        InputError: they are others.
     """
     path, now = out / "study.json", dict(numbers)
     before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
     if said := differing(before, now):
-        raise UserError(f"{out} was begun with other numbers ({said}). Choose another --out, or delete it.")
+        raise InputError(f"{out} was begun with other numbers ({said}). Choose another --out, or delete it.")
     write_json(path, now)
 
 
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
     """The study; its exit status.
 
     Raises:
-        UserError: something was asked for that is not there.
+        InputError: something was asked for that is not there.
     """
     task = TASKS[args.task]
     budget = chosen_budget(args, task)
@@ -134,7 +134,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     for option, given in (("--add-results", args.add_results), ("--into", args.into)):
         if given and not is_preset:
-            raise UserError(f"{option} is for runs of preset budgets only; not preset: {', '.join(own) or '--budget'}.")
+            raise InputError(
+                f"{option} is for runs of preset budgets only; not preset: {', '.join(own) or '--budget'}."
+            )
     with locked(out):
         same_numbers(out, numbers)
         runner = _run_jobs(session, [] if args.report_only else jobs, at_a_time, gpu)
@@ -184,15 +186,15 @@ def _finish(
 
 
 def main() -> int:
-    """The command line; the same command goes on after an interruption."""
+    """The command line; the same command resumes after an interruption."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         return run(parse_args(sys.argv[1:]))
-    except UserError as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("\ninterrupted; the same command goes on", file=sys.stderr)
+        print("\ninterrupted; the same command resumes", file=sys.stderr)
         return 130
 
 

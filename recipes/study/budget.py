@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 ALL = 0
 """A bitext size: all pairs that there are."""
@@ -95,12 +95,12 @@ def read(words: Sequence[str]) -> Budget:
     """A budget by the words of ``--budget``: a preset's name and changes to it, ``NAME=VALUE``.
 
     Raises:
-        UserError: there is no such preset or number, or the value is none.
+        InputError: there is no such preset or number, or the value is none.
     """
     names = [word for word in words if "=" not in word]
     unknown = [name for name in names if name not in PRESETS]
     if len(names) > 1 or unknown:
-        raise UserError(f"--budget {' '.join(words)}: give {', '.join(PRESETS)}, then NAME=VALUE … to change it.")
+        raise InputError(f"--budget {' '.join(words)}: give {', '.join(PRESETS)}, then NAME=VALUE … to change it.")
     budget = PRESETS[names[0]] if names else CPU
     for word in words:
         if "=" in word:
@@ -118,11 +118,11 @@ def _changed(budget: Budget, name: str, text: str) -> Budget:
         **dict.fromkeys(("validate_every", "patience", "cloze_updates", "causal_updates"), _count),
     }
     if name not in readers:
-        raise UserError(f"--budget {name}={text}: there is no such number. There are: {', '.join(readers)}.")
+        raise InputError(f"--budget {name}={text}: there is no such number. There are: {', '.join(readers)}.")
     try:
         value = readers[name](text)
     except ValueError as error:
-        raise UserError(f"--budget {name}={text}: {error}") from error
+        raise InputError(f"--budget {name}={text}: {error}") from error
     return dataclasses.replace(budget, **{name: value, "name": "custom"})
 
 

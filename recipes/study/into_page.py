@@ -11,7 +11,7 @@ import re
 import shutil
 from pathlib import Path
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 _PART = re.compile(
     r"(?s)<!-- study (?P<name>\S+) (?P<budget>\S+): (?P<heading>[^\n]+?) -->\n(?P<old>.*?)(?P<end><!-- end -->|\Z)"
@@ -38,10 +38,10 @@ def fill(page: Path, report: Path, results: Path, name: str, budget: str) -> int
         The number of parts.
 
     Raises:
-        UserError: there is no such page, it has no such part or one without an end, or the report has no such heading.
+        InputError: there is no such page, it has no such part or one without an end, or the report has no such heading.
     """
     if not page.is_file():
-        raise UserError(f"--into {page}: no such file.")
+        raise InputError(f"--into {page}: no such file.")
     found = sections((report / "report.md").read_text(encoding="utf-8"))
     count = 0
 
@@ -52,17 +52,17 @@ def fill(page: Path, report: Path, results: Path, name: str, budget: str) -> int
     def part(match: re.Match[str]) -> str:
         nonlocal count
         if not match["end"] or "<!-- study " in match["old"]:
-            raise UserError(f"{page}: the part {match['heading']!r} has no line `<!-- end -->` below it.")
+            raise InputError(f"{page}: the part {match['heading']!r} has no line `<!-- end -->` below it.")
         if (match["name"], match["budget"]) != (name, budget):
             return match[0]
         if match["heading"] not in found:
-            raise UserError(f"{page}: {match['heading']!r} is no heading of the report. It has: {', '.join(found)}.")
+            raise InputError(f"{page}: {match['heading']!r} is no heading of the report. It has: {', '.join(found)}.")
         count += 1
         opening = match[0].split("\n", 1)[0]
         return f"{opening}\n{_PICTURE.sub(picture, found[match['heading']])}\n<!-- end -->"
 
     text = _PART.sub(part, page.read_text(encoding="utf-8"))
     if not count:
-        raise UserError(f"--into {page}: it has no line `<!-- study {name} {budget}: HEADING -->`.")
+        raise InputError(f"--into {page}: it has no line `<!-- study {name} {budget}: HEADING -->`.")
     page.write_text(text, encoding="utf-8")
     return count

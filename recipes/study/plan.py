@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from study.budget import ALL, PRETRAINED, Budget
 from study.task import TWO, Task, has_no_training, representation
 
@@ -47,14 +47,14 @@ def make(budget: Budget, task: Task, rows: Sequence[str], pairs: int) -> list[Jo
         pairs: the number of training pairs there are.
 
     Raises:
-        UserError: there is no such row, or a size is larger than the corpus.
+        InputError: there is no such row, or a size is larger than the corpus.
     """
     unknown = [row for row in rows if row not in task.rows]
     if unknown:
-        raise UserError(f"--rows {' '.join(unknown)}: {task.name} has no such row. It has: {', '.join(task.rows)}.")
+        raise InputError(f"--rows {' '.join(unknown)}: {task.name} has no such row. It has: {', '.join(task.rows)}.")
     sizes = [pairs if size == ALL else size for size in budget.sizes]
     if max(sizes) > pairs:
-        raise UserError(f"--sizes {max(sizes)}: the corpus has {pairs:,} training pairs. Give fewer, or: all.")
+        raise InputError(f"--sizes {max(sizes)}: the corpus has {pairs:,} training pairs. Give fewer, or: all.")
     budget = dataclasses.replace(budget, seeds=tuple(dict.fromkeys(budget.seeds)))  # each once
     return [*_in_order(budget, list(dict.fromkeys(rows)), list(dict.fromkeys(sizes)))]
 

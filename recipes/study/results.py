@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.runs.run_folder import RUN_FILE, SCORES_FILE, RunFolder
 from study.layout import Setting
 from study.plan import FINAL, Job
@@ -38,12 +38,12 @@ class Results:
         """Refuse a folder whose runs were made with other numbers.
 
         Raises:
-            UserError: they were.
+            InputError: they were.
         """
         if self.folder and (path := self.folder / NUMBERS).is_file():
             before = json.loads(path.read_text(encoding="utf-8"))
             if said := differing(before, now):
-                raise UserError(f"{self.folder}: its runs were made with other numbers ({said}). Move it away.")
+                raise InputError(f"{self.folder}: its runs were made with other numbers ({said}). Move it away.")
 
     def path(self, job: Job) -> Path | None:
         """Where a job's run lies if it is here."""

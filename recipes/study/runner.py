@@ -1,4 +1,4 @@
-"""Runs jobs, so many at a time, in their order; goes on after a failed one and without those that need it."""
+"""Runs jobs, so many at a time, in their order; continues after a failed one and without those that need it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Start:
     result: Callable[[], str]
     """What came of it, in a few words."""
     spent: float = 0.0
-    """Seconds that earlier attempts have spent on what it goes on with."""
+    """Seconds that earlier attempts have spent on the work that it resumes."""
 
 
 @dataclass

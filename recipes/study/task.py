@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 LEAD = "lead"
 TWO = ("baseline", "src_elmo_shdemb")
@@ -75,7 +75,7 @@ def read_lines(corpus: Path, name: str) -> list[str]:
     """A file of the corpus, which may be compressed, as data-prep reads it: every white space in a line is one space.
 
     Raises:
-        UserError: there is none.
+        InputError: there is none.
     """
     plain, packed = corpus / name, corpus / f"{name}.xz"
     if plain.is_file():
@@ -83,7 +83,7 @@ def read_lines(corpus: Path, name: str) -> list[str]:
     elif packed.is_file():
         content = lzma.decompress(packed.read_bytes())
     else:
-        raise UserError(f"{plain}: no such file, nor {packed.name}. Set CORPUS to a corpus folder.")
+        raise InputError(f"{plain}: no such file, nor {packed.name}. Set CORPUS to a corpus folder.")
     lines = content.decode("utf-8").removesuffix("\n").split("\n")  # splitlines() would end lines at U+2028 as well
     return [" ".join(line.split()) for line in lines]
 

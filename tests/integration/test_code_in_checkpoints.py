@@ -128,7 +128,7 @@ def test_code_in_a_model_is_refused_by_every_command_and_not_run(
         assert "attack.pt" in commands.refused(*words)
         assert not victim.exists()
     if model == "transformer" and not old_style:
-        with pytest.raises(lmfusion.UserError, match=r"attack\.pt.*adaptive_softmax_cutoff"):
+        with pytest.raises(lmfusion.InputError, match=r"attack\.pt.*adaptive_softmax_cutoff"):
             lmfusion.load_model(path, data=str(data[model])).translate(["a b"])
         assert not victim.exists()
 

@@ -17,7 +17,7 @@ import torch
 
 import lmfusion
 from lmfusion.checkpoint.locks import LOCK_NAME
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 ELMO = ("--arch", "src_elmo_tiny", "--src-elmo-affine", "--share-decoder-input-output-embed")
 OFTEN = ("--save-interval-updates", 1, "--keep-interval-updates", 2)
@@ -133,7 +133,7 @@ def test_checkpoints_with_values_of_wrong_types_translate_or_are_refused(
         try:
             model = lmfusion.load_model(path, data=str(commands.bitext))
             assert all(torch.is_tensor(value) for value in model.models[0].state_dict().values())
-        except UserError as error:
+        except InputError as error:
             refused += len(str(error)) > 20
         except BaseException:
             print(f"seed {seed}")

@@ -13,7 +13,7 @@ import pytest
 
 import lmfusion
 from lmfusion import cli
-from lmfusion.errors import LMFusionError, UserError
+from lmfusion.errors import InputError, LMFusionError
 
 HYPOTHESES = "the dog bit the man .\nthe cat sat on the mat .\n"
 REFERENCE = "the dog bit a man .\nthe cat sat on the red mat .\n"
@@ -77,7 +77,7 @@ def test_unknown_command_is_refused_with_the_valid_ones(
 
 
 def test_user_errors_are_value_errors_of_ours() -> None:
-    assert issubclass(UserError, LMFusionError)
+    assert issubclass(InputError, LMFusionError)
     assert issubclass(LMFusionError, ValueError)
 
 

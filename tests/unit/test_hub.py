@@ -12,7 +12,7 @@ import torch
 from fairseq.hub_utils import GeneratorHubInterface
 
 from lmfusion import hub
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.hub import Translator
 
 EOS = 2
@@ -42,7 +42,7 @@ def test_a_longer_one_is_cut_as_in_training(translator: Translator) -> None:
 
 
 def test_otherwise_it_is_refused_with_both_lengths(translator: Translator) -> None:
-    with pytest.raises(UserError, match=r"7 tokens is longer than the 5 the model takes: cut or split it \(aaa bbbb"):
+    with pytest.raises(InputError, match=r"7 tokens is longer than the 5 the model takes: cut or split it \(aaa bbbb"):
         translator.encode("aaa bbbb ccccc aaa bbbb ccccc")
 
 
@@ -67,7 +67,7 @@ def test_dictionaries_are_those_of_the_folders_and_languages_that_are_given(
     overrides = {"data": os.pathsep.join(map(str, folders)), "source_lang": "en", "target_lang": "de"}
     assert hub._build(tmp_path / "model.pt", task, dict(overrides)) == "translator"  # type: ignore[comparison-overlap]
     assert given == overrides
-    with pytest.raises(UserError, match=r"first/dict\.tr\.txt does not exist"):
+    with pytest.raises(InputError, match=r"first/dict\.tr\.txt does not exist"):
         hub._build(tmp_path / "model.pt", task, {**overrides, "target_lang": "tr"})
 
 
@@ -76,5 +76,5 @@ def test_no_sentence_has_no_translation(translator: Translator) -> None:
 
 
 def test_a_beam_of_none_is_refused(translator: Translator) -> None:
-    with pytest.raises(UserError, match="--beam 0"):
+    with pytest.raises(InputError, match="--beam 0"):
         translator.translate(["aaa"], beam=0)

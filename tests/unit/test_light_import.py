@@ -100,7 +100,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "code",
     [
-        "import lmfusion; assert lmfusion.USER_DIR and lmfusion.scoring and lmfusion.UserError",
+        "import lmfusion; assert lmfusion.USER_DIR and lmfusion.scoring and lmfusion.InputError is lmfusion.UserError",
         "import lmfusion.scoring",
         "from lmfusion.cli import main; assert main(['user-dir']) == 0",
         "from lmfusion.cli import main\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class CorpusError(Exception):
-    """Something the user can mend; its text says what is wrong and what to do."""
+    """Something the user can fix; its text says what is wrong and what to do."""
 
 
 def exit_status(program: str, build: Callable[[], None], out: Path) -> int:
@@ -26,7 +26,7 @@ def exit_status(program: str, build: Callable[[], None], out: Path) -> int:
         print(f"{program}: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        mend = " Free some space, or give --out and TMPDIR on another disk." if error.errno == errno.ENOSPC else ""
-        print(f"{program}: {error.strerror}: {error.filename or out}.{mend}", file=sys.stderr)
+        fix = " Free some space, or give --out and TMPDIR on another disk." if error.errno == errno.ENOSPC else ""
+        print(f"{program}: {error.strerror}: {error.filename or out}.{fix}", file=sys.stderr)
         return 1
     return 0

@@ -1,1 +1,1 @@
-"""What the transformer families share."""
+"""Modules that the transformer families share."""

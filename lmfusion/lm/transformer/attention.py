@@ -1,6 +1,6 @@
-"""The one causal self-attention every tower uses.
+"""Causal self-attention, with an optional extra key/value pair and a cache for decoding.
 
-Attention goes through :mod:`lmfusion.operations` and :func:`torch.nn.functional.scaled_dot_product_attention`, so that
+It is computed by :mod:`lmfusion.operations` and :func:`torch.nn.functional.scaled_dot_product_attention`, so that
 fused kernels apply where there are good ones. Rows are left-aligned (see
 :mod:`lmfusion.lm.transformer.layout`): a causal mask is all that is needed, padding needs none.
 """
@@ -21,7 +21,7 @@ NO_BIAS_KV, LEARNED_BIAS_KV, ZERO_BIAS_KV = "none", "learned", "zero"
 
 
 class CausalSelfAttention(FairseqIncrementalState, nn.Module):
-    """Multi-head self-attention in which position i attends to positions <= i.
+    """Multi-head self-attention in which position i attends to positions <= i (SPEC section 1).
 
     Optionally one more key/value pair, which every position may attend to, is put in front of the
     sentence: learned ("bias kv", Baevski et al. 2019) or zero.
@@ -55,7 +55,7 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Xavier-uniform projections as in fairseq; the pair's entries have std 1/sqrt(C)."""
+        """Initialize projections Xavier-uniform as fairseq does, the extra pair with standard deviation 1/sqrt(C)."""
         nn.init.xavier_uniform_(self.in_proj.weight)
         nn.init.zeros_(self.in_proj.bias)
         nn.init.xavier_uniform_(self.out_proj.weight)
@@ -68,16 +68,16 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
     def forward(
         self, x: Tensor, incremental_state: IncrementalState | None = None, layout: RowLayout | None = None
     ) -> Tensor:
-        """Attend.
+        """Compute the attention of every position.
 
         Args:
-            x: B x T x C, left-aligned rows; with ``incremental_state`` only the new positions. With ``layout`` as
-                that packs them.
+            x: B x T x C, left-aligned rows; with ``incremental_state`` only the new positions; with ``layout`` packed
+                by it.
             incremental_state: fairseq's decoding state, which keeps keys and values.
             layout: of the batch, if x is packed.
 
         Returns:
-            As x.
+            The attended values, projected; in the shape of x.
         """
         qkv = self.in_proj(x)
         if layout is not None:
@@ -111,7 +111,7 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
         return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
 
     def _front(self, qkv: Tensor) -> Tensor:
-        """The extra pair as one more position: B x 1 x 3C (query, key, value)."""
+        """Return the extra pair as one more position: B x 1 x 3C (query, key, value)."""
         batch, channels = qkv.size(0), qkv.size(2) // 3
         if self.bias_kv == ZERO_BIAS_KV:
             return qkv.new_zeros(batch, 1, 3 * channels)
@@ -119,13 +119,13 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
         return front.to(qkv.dtype).expand(batch, 1, -1)
 
     def _split_heads(self, qkv: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """B x T x 3C -> three of B x H x T x D."""
+        """Split query, key and value into heads: B x T x 3C -> three of B x H x T x D."""
         batch, time, _ = qkv.shape
         query, key, value = qkv.view(batch, time, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
         return query, key, value
 
     def _add(self, qkv: Tensor, cache: KeyValueCache | None) -> KeyValueCache:
-        """Cached positions, if there are any, and the new ones (B x T x 3C)."""
+        """Return a cache of the cached positions, if there are any, and the new ones (B x T x 3C)."""
         new = qkv.view(*qkv.shape[:2], 3, self.num_heads, -1)[:, :, 1:]
         return (KeyValueCache.empty(new) if cache is None else cache).add(new)
 
@@ -137,12 +137,12 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
         FairseqIncrementalState.set_incremental_state(self, state, "kv", {"cache": cache})
 
     def cached_length(self, state: IncrementalState | None) -> int:
-        """Number of positions whose keys and values are kept (the extra pair does not count)."""
+        """Return the number of positions in a decoding state's cache, the extra pair left out."""
         cache = self._cache(state)
         return 0 if cache is None else cache.length - int(self.bias_kv != NO_BIAS_KV)
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
-        """Let the cache follow the beam: row b becomes former row ``new_order[b]``."""
+        """Reorder the cache with the beam: row b becomes former row ``new_order[b]``."""
         cache = self._cache(incremental_state)
         if cache is not None:
             self._store(incremental_state, cache.reorder(new_order))

@@ -1,4 +1,4 @@
-"""What the two language models share: embedding, softmax, limits, the dictionary inside."""
+"""The common parts of both language models: embedding, softmax, limits, the dictionary inside."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fairseq.tasks.translation import TranslationTask
 from torch import Tensor, nn
 
 from lmfusion.checkpoint.files import is_checkpoint
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import Head, PretrainedLM
 from lmfusion.lm.precision import training_autocast
 from lmfusion.lm.transformer.config import complete_config
@@ -28,14 +28,14 @@ _LAYER = re.compile(r"(?:forward_|backward_)?layers\.(\d+)\.")
 
 
 class TransformerLM(PretrainedLM):
-    """Embedding and softmax around one or two towers; a mixin of fairseq's decoders.
+    """A transformer language model: embedding and softmax around one or two towers; a mixin of fairseq's decoders.
 
     Args:
         config: the plain values of :mod:`lmfusion.lm.transformer.config`.
         dictionary: of the text.
 
     Raises:
-        UserError: if the sizes make no model, or the dictionary is not used as a whole.
+        InputError: if sizes contradict each other, or the dictionary is not used as a whole.
     """
 
     architecture: ClassVar[str]
@@ -48,7 +48,7 @@ class TransformerLM(PretrainedLM):
 
     @classmethod
     def can_read(cls, path: Path) -> bool:
-        """Return whether ``path`` is a checkpoint of this family's fairseq model."""
+        """Return True if ``path`` is a checkpoint of this family's fairseq model."""
         return is_checkpoint(path) and lm_architecture(path) == cls.architecture
 
     @classmethod
@@ -56,7 +56,7 @@ class TransformerLM(PretrainedLM):
         """Read a checkpoint of fairseq-train, of ``lmfusion export``, average or convert.
 
         Raises:
-            UserError: if it is damaged or unsafe, or its weights are not those of the model it describes.
+            InputError: if it is damaged or unsafe, or its weights are not those of the model it describes.
         """
 
         def build(model: dict[str, Any], task: dict[str, Any], symbols: list[str]) -> PretrainedLM:
@@ -108,7 +108,7 @@ class TransformerLM(PretrainedLM):
 
     @property
     def token_embedding(self) -> nn.Module:  # type: ignore[override]
-        """The table of word vectors."""
+        """Return the module with the token embeddings, V x C."""
         return self.embed.tokens
 
     def _build_tower(self, bias_kv: str) -> Tower:
@@ -127,17 +127,17 @@ class TransformerLM(PretrainedLM):
         )
 
     def max_positions(self) -> int:
-        """Longest sentence fairseq may hand over, in tokens as fairseq counts them."""
+        """Return the length of the longest sentence that the model takes, in tokens as fairseq counts them."""
         return self.sentence_limit
 
     def check_length(self, length: int) -> None:
-        """Refuse rows longer than the model has positions.
+        """Refuse rows with more tokens than the model has positions.
 
         Raises:
-            UserError: naming both lengths.
+            InputError: naming both lengths.
         """
         if length > self.sentence_limit + 2:
-            raise UserError(
+            raise InputError(
                 f"a sentence of {length} tokens is longer than the {self.sentence_limit} positions "
                 f"of the language model: shorten or drop it (fairseq: "
                 f"--skip-invalid-size-inputs-valid-test, --max-source-positions), or pretrain with "
@@ -148,13 +148,13 @@ class TransformerLM(PretrainedLM):
         """Refuse sentences longer than the model has positions; a row may be longer by padding.
 
         Raises:
-            UserError: as :meth:`check_length`.
+            InputError: naming both lengths.
         """
         if layout.padding.size(1) > self.sentence_limit + 2:  # lengths on a GPU would have to be waited for
             self.check_length(int(layout.lengths.max()))
 
     def drop_softmax(self) -> None:
-        """Forget an output embedding of its own; a tied one is the input embedding."""
+        """Drop the output embeddings, unless they are tied to the input embeddings; states do not change."""
         self.output_weight = None
 
     def logits(self, top: Tensor) -> Tensor:
@@ -163,7 +163,7 @@ class TransformerLM(PretrainedLM):
         return logits
 
     def output_layer(self, features: Tensor, head: Head = F.linear) -> Any:
-        """States before the softmax -> logits: ... x C -> ... x V; or what another head makes of them."""
+        """Turn states before the softmax into logits, ... x C -> ... x V, or into what another head makes of them."""
         weight = self.embed.tokens.weight if self.output_weight is None else self.output_weight
         return head(features, weight)
 
@@ -171,37 +171,40 @@ class TransformerLM(PretrainedLM):
 def _check_sizes(config: dict[str, Any], dictionary: Dictionary) -> None:
     channels, heads = config["decoder_embed_dim"], config["decoder_attention_heads"]
     if config["decoder_layers"] < 1:
-        raise UserError(f"--decoder-layers {config['decoder_layers']}: give 1 or more.")
+        raise InputError(f"--decoder-layers {config['decoder_layers']}: give 1 or more.")
     if channels < 1:
-        raise UserError(f"--decoder-embed-dim {channels}: give 1 or more.")
+        raise InputError(f"--decoder-embed-dim {channels}: give 1 or more.")
     if heads < 1 or channels % heads:
-        raise UserError(
+        raise InputError(
             f"--decoder-attention-heads {heads} do not divide the {channels} channels of --decoder-embed-dim: give a "
             f"number that does."
         )
     if len(dictionary) != len(dictionary.symbols):
-        raise UserError(
+        raise InputError(
             f"--output-dictionary-size {len(dictionary)} leaves out symbols of the dictionary's "
             f"{len(dictionary.symbols)}, without which no other model could use the language model: leave it out."
         )
 
 
 class TrainableLM(FairseqLanguageModel):
-    """fairseq's wrapping of a :class:`TransformerLM` that is being pretrained."""
+    """A fairseq model around a :class:`TransformerLM`, for pretraining it."""
 
     decoder: TransformerLM
     takes_head = True  # lmfusion/training/criterions.py
 
     def forward(self, src_tokens: Tensor, **kwargs: Any) -> Any:
-        """Logits; arguments as of the decoder."""
+        """Compute logits, or what a ``head`` makes; arguments are those of the decoder's ``forward``."""
         with training_autocast(self, self.decoder.config["cpu_bf16"]):
             return self.decoder(src_tokens, **kwargs)
 
     def prepare_for_inference_(self, cfg: Any) -> None:
         """Prepare for decoding, as fairseq does.
 
+        Args:
+            cfg: fairseq's whole configuration.
+
         Raises:
-            UserError: the beam has no hypothesis.
+            InputError: if --beam is below 1.
         """
         check_beam(cfg.generation.beam)
         super().prepare_for_inference_(cfg)
@@ -211,20 +214,20 @@ def check_task(task: Any) -> None:
     """Refuse a task that gives a language model sentences of a source language.
 
     Raises:
-        UserError: naming what the model is for.
+        InputError: naming what the model is for.
     """
     if isinstance(task, TranslationTask):
-        raise UserError(
+        raise InputError(
             "this is a language model, which translates nothing: give the checkpoint of a translation model, or --task "
             "language_modeling. A language model joins a translation model by --src-lm, --tgt-lm or --lm-path."
         )
 
 
 def check_beam(beam: int) -> None:
-    """Refuse to decode without a hypothesis.
+    """Refuse a beam without a hypothesis.
 
     Raises:
-        UserError: naming the value.
+        InputError: naming the value.
     """
     if beam < 1:
-        raise UserError(f"--beam {beam}: give the number of hypotheses, 1 or more.")
+        raise InputError(f"--beam {beam}: give the number of hypotheses, 1 or more.")

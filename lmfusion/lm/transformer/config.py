@@ -13,7 +13,7 @@ from lmfusion.lm.precision import CPU_BF16_HELP
 
 @dataclass
 class LMConfig(FairseqDataclass):
-    """What both language models share. The names are fairseq's own for a decoder-only model."""
+    """Flags of both language models, with fairseq's names for a decoder-only model."""
 
     decoder_embed_dim: int = field(default=512, metadata={"help": "channels C of the model"})
     decoder_ffn_embed_dim: int = field(
@@ -60,7 +60,7 @@ class CausalLMConfig(LMConfig):
 
 @dataclass
 class ClozeLMConfig(LMConfig):
-    """Flags of ``bi_transformer_lm``; the variants of the paper's released code are flags here."""
+    """Flags of ``bi_transformer_lm``, those for variants of the paper's released code included."""
 
     no_bias_kv: bool = field(
         default=False,
@@ -90,9 +90,11 @@ class ClozeLMConfig(LMConfig):
 
 
 def plain_config(cfg: Any, kind: Callable[[], LMConfig]) -> dict[str, Any]:
-    """The fields of ``kind`` as a plain dictionary, from a config of any make.
+    """Return a model's configuration as plain values by name, with unset limits resolved.
 
-    Unset limits are resolved, so that the result alone describes the model.
+    Args:
+        cfg: any object with the attributes, e.g. fairseq's configuration.
+        kind: the dataclass whose fields are taken.
     """
     names = list(kind().__dataclass_fields__)
     values = {name: getattr(cfg, name) for name in names if not name.startswith("_")}
@@ -102,11 +104,11 @@ def plain_config(cfg: Any, kind: Callable[[], LMConfig]) -> dict[str, Any]:
 
 
 def complete_config(config: dict[str, Any], kind: type[LMConfig], **overrides: Any) -> dict[str, Any]:
-    """Return a config with the defaults of flags that are newer than it, and some values replaced.
+    """Return a configuration with defaults for flags that are newer than it, and with some values replaced.
 
     Args:
         config: plain values.
-        kind: whose flags they are.
+        kind: dataclass of the flags.
         overrides: values to replace; None leaves one as it is.
     """
     defaults = {name: spec.default for name, spec in kind.__dataclass_fields__.items()}
@@ -120,7 +122,7 @@ def _set_defaults(args: Namespace, **defaults: Any) -> None:
 
 
 def big_architecture(args: Namespace) -> None:
-    """The paper's size: N = 12, C = 1024, feed-forward 4096, 16 heads (SPEC section 1)."""
+    """Set the paper's size as defaults: N = 12, C = 1024, feed-forward 4096, 16 heads (SPEC section 1)."""
     _set_defaults(
         args,
         decoder_layers=12,

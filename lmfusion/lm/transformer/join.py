@@ -1,4 +1,4 @@
-"""How the two towers of the cloze LM are joined (SPEC section 1, "the joining block")."""
+"""Join the two towers of the cloze LM (SPEC section 1, "the joining block")."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import torch.nn.functional as F
 from fairseq.modules import LayerNorm
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.transformer.layers import FeedForward
 from lmfusion.lm.transformer.layout import RowLayout, shift_left, shift_right
 from lmfusion.operations import Linear, attention, dropout, linear
 
 
 class AttentionJoin(nn.Module):
-    """One self-attention block over both towers.
+    """The joining block: self-attention over both towers, then feed-forward (SPEC section 1).
 
-    The query at position i is ``f[i-1] + b[i+1]``: everything but token i. Keys and values are all
+    The query at position i is ``f[i-1] + b[i+1]``, which has seen everything but token i. Keys and values are all
     f and all b; position i may attend to f[j], j < i and b[j], j > i (j <= i and j >= i where
     ``include_self``). There is no residual around the attention, for the query is not the token
     itself, and its logits are *not* scaled by 1/sqrt(D), as in the paper's released code.
@@ -29,7 +29,7 @@ class AttentionJoin(nn.Module):
         dropout, attention_dropout, activation_dropout: as in a tower's block.
 
     Raises:
-        UserError: if ``num_heads`` does not divide ``embed_dim``.
+        InputError: if ``num_heads`` does not divide ``embed_dim``.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class AttentionJoin(nn.Module):
     ) -> None:
         super().__init__()
         if embed_dim % num_heads:
-            raise UserError(f"{num_heads} attention heads do not divide {embed_dim} channels")
+            raise InputError(f"{num_heads} attention heads do not divide {embed_dim} channels")
         self.num_heads = num_heads
         self.concat_query = concat_query
         self.fwd_layer_norm = LayerNorm(embed_dim)
@@ -70,7 +70,7 @@ class AttentionJoin(nn.Module):
     def forward(
         self, fwd: Tensor, bwd: Tensor, layout: RowLayout, *, include_self: bool = False
     ) -> Tensor:
-        """Join.
+        """Compute a state for every position from the outputs of both towers.
 
         Args:
             fwd: f, B x T x C, the forward tower's output on left-aligned rows.
@@ -108,18 +108,23 @@ class AttentionJoin(nn.Module):
         return self.out_proj(x.masked_fill(blind, 0.0))
 
     def _weigh(self, q: Tensor, k: Tensor, v: Tensor, visible: Tensor) -> Tensor:
-        """Unscaled attention: B x T x C and twice B x 2T x C -> B x H x T x D."""
+        """Compute unscaled attention: B x T x C and twice B x 2T x C -> B x H x T x D."""
         q, k, v = (self._split_heads(tensor) for tensor in (q, k, v))
         dropout = self.attention_dropout if self.training else 0.0
         return attention(q, k, v, visible, dropout=dropout, scale=1.0)
 
     def _split_heads(self, x: Tensor) -> Tensor:
-        """B x T x C -> B x H x T x D."""
+        """Split channels into heads: B x T x C -> B x H x T x D."""
         return x.view(x.size(0), x.size(1), self.num_heads, -1).transpose(1, 2)
 
 
 class LinearJoin(nn.Module):
-    """``W [f[i-1]; b[i+1]]`` (2C -> C): the released code's linear join, with or without bias."""
+    """A linear joining block, ``W [f[i-1]; b[i+1]]`` (2C -> C), as in the paper's released code.
+
+    Args:
+        embed_dim: C.
+        bias: give the layer a bias.
+    """
 
     def __init__(self, embed_dim: int, *, bias: bool) -> None:
         super().__init__()
@@ -131,7 +136,7 @@ class LinearJoin(nn.Module):
     def forward(
         self, fwd: Tensor, bwd: Tensor, layout: RowLayout, *, include_self: bool = False
     ) -> Tensor:
-        """As :meth:`AttentionJoin.forward`; there is no mask here that ``include_self`` could widen."""
+        """Join like :meth:`AttentionJoin.forward`; ``include_self`` has no effect, for there is no mask to widen."""
         padding = layout.padding.unsqueeze(-1)
         before = shift_right(fwd.masked_fill(padding, 0.0))
         after = shift_left(bwd.masked_fill(padding, 0.0))
@@ -139,14 +144,14 @@ class LinearJoin(nn.Module):
 
 
 def _layer_norm(layer_norm: nn.LayerNorm, x: Tensor) -> Tensor:
-    """The layer norm in float32, whatever precision its weights and states are in."""
+    """Apply a layer norm in float32, whatever precision its weights and states are in."""
     with torch.autocast(x.device.type, enabled=False):
         weight, bias = layer_norm.weight.float(), layer_norm.bias.float()
         return F.layer_norm(x.float(), layer_norm.normalized_shape, weight, bias, layer_norm.eps)
 
 
 def _visible(padding: Tensor, include_self: bool) -> Tensor:
-    """Which of the 2T keys (f, then b) position i sees: B x T x 2T, True where visible."""
+    """Return the mask of the 2T keys (f, then b) for each position: B x T x 2T, True where visible."""
     time = padding.size(1)
     offset = 0 if include_self else 1
     square = torch.ones(time, time, dtype=torch.bool, device=padding.device)

@@ -1,6 +1,6 @@
-"""Keys and values of the positions decoded so far, which every further position attends to.
+"""Cache the keys and values of the positions decoded so far, which every further position attends to.
 
-Concatenating them anew at every step would copy the whole prefix to add one position. Here they stand in a buffer with
+Concatenating them at every step would copy the whole prefix to add one position. Here they stand in a buffer with
 room for more: adding a position writes that position alone. Beam search changes the order of rows before it adds, which
 cannot be had without a copy; the copy is then made when the next position is added, with room for it, and attention
 finds in the processor's caches what has just been copied.
@@ -13,7 +13,7 @@ from torch import Tensor
 
 
 class _Buffer:
-    """Room for positions: ``room`` is B x capacity x 2 x H x D, its first ``filled`` positions are taken."""
+    """A buffer of keys and values: ``room`` is B x capacity x 2 x H x D, its first ``filled`` positions are in use."""
 
     def __init__(self, room: Tensor, filled: int) -> None:
         self.room = room
@@ -21,15 +21,15 @@ class _Buffer:
 
 
 class KeyValueCache:
-    """The keys and values of one attention.
+    """An immutable cache of the keys and values of one attention module.
 
-    It never changes: what adds or reorders gives another one. Those that grew out of one share its buffer, and only the
+    Adding and reordering return another cache. Those that grew out of one share its buffer, and only the
     first to add a position writes into it; the others copy. So a decoding state that somebody kept stays as it was.
 
     Args:
         buffer: where keys and values stand.
-        length: number of positions that are of this cache.
-        order: which of the buffer's rows are of this cache, and in which order; None: all as they stand.
+        length: number of positions in this cache.
+        order: the buffer's rows in this cache, in their order (B indices); None: all as they stand.
     """
 
     def __init__(self, buffer: _Buffer, length: int, order: Tensor | None = None) -> None:
@@ -39,25 +39,25 @@ class KeyValueCache:
 
     @classmethod
     def empty(cls, like: Tensor) -> KeyValueCache:
-        """A cache of no position.
+        """Return a cache without positions.
 
         Args:
-            like: B x T x 2 x H x D, keys and values such as will be added.
+            like: B x T x 2 x H x D, keys and values of the shape, type and device that will be added.
         """
         return cls(_Buffer(like[:, :0], 0), 0)
 
     @property
     def key(self) -> Tensor:
-        """B x H x length x D."""
+        """Return the keys, B x H x length x D."""
         return self._used[:, :, 0].transpose(1, 2)
 
     @property
     def value(self) -> Tensor:
-        """B x H x length x D."""
+        """Return the values, B x H x length x D."""
         return self._used[:, :, 1].transpose(1, 2)
 
     def add(self, new: Tensor) -> KeyValueCache:
-        """Put new positions behind the others.
+        """Return a cache with new positions behind the others.
 
         Args:
             new: B x T x 2 x H x D, for every position its key and its value.
@@ -77,7 +77,7 @@ class KeyValueCache:
         return KeyValueCache(buffer, end)
 
     def reorder(self, new_order: Tensor) -> KeyValueCache:
-        """Row b of the result is row ``new_order[b]``; there may be fewer rows, or more, than before."""
+        """Return a cache whose row b is row ``new_order[b]`` of this one; it may have fewer rows, or more."""
         rows = self._buffer.room.size(0) if self._order is None else self._order.numel()
         if _is_identity(new_order, rows):
             return self
@@ -86,12 +86,12 @@ class KeyValueCache:
 
     @property
     def _used(self) -> Tensor:
-        """B x length x 2 x H x D."""
+        """Return the positions in use, B x length x 2 x H x D."""
         used = self._buffer.room[:, : self.length]
         return used if self._order is None else used.index_select(0, self._order)
 
     def _copy(self, positions: int) -> _Buffer:
-        """The same in a buffer of its own, with room for this many positions and some more."""
+        """Copy the positions into a new buffer, with room for this many positions and some more."""
         room, order = self._buffer.room, self._order
         rows = room.size(0) if order is None else order.numel()
         # A part of the length, so that a position is copied a few times however many are added.
@@ -104,7 +104,7 @@ class KeyValueCache:
 
 
 def _is_identity(new_order: Tensor, rows: int) -> bool:
-    """Whether nothing moves; elsewhere than on a CPU it is not asked, for the answer would have to be waited for."""
+    """Return True if no row moves; False on a GPU, where the answer would have to be waited for."""
     if new_order.device.type != "cpu" or new_order.numel() != rows:
         return False
     return torch.equal(new_order, torch.arange(rows))

@@ -1,4 +1,4 @@
-"""Embedding, transformer block and tower: what both language models are made of (SPEC section 1)."""
+"""Embedding, transformer block and tower, the parts of both language models (SPEC section 1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from lmfusion.operations import Linear, dropout, relu_dropout
 
 
 class FeedForward(nn.Module):
-    """``x + dropout(W2 dropout(relu(W1 LN(x))))``: the feed-forward sub-block, pre-norm."""
+    """The pre-norm feed-forward sub-block, ``x + dropout(W2 dropout(relu(W1 LN(x))))`` (SPEC section 1).
+
+    Args:
+        embed_dim: C.
+        ffn_dim: inner size.
+        dropout: of the output.
+        activation_dropout: after the ReLU.
+    """
 
     def __init__(
         self, embed_dim: int, ffn_dim: int, *, dropout: float, activation_dropout: float
@@ -28,13 +35,23 @@ class FeedForward(nn.Module):
         self.activation_dropout = activation_dropout
 
     def forward(self, x: Tensor) -> Tensor:
-        """... x C -> ... x C."""
+        """Apply the sub-block with its residual: ... x C -> ... x C."""
         hidden = relu_dropout(self.fc1(self.layer_norm(x)), self.activation_dropout, self.training)
         return x + dropout(self.fc2(hidden), self.dropout, self.training)
 
 
 class Block(nn.Module):
-    """One pre-norm transformer block: causal self-attention, then feed-forward."""
+    """A pre-norm transformer block: causal self-attention, then feed-forward (SPEC section 1).
+
+    Args:
+        embed_dim: C.
+        ffn_dim: inner size of the feed-forward sub-block.
+        num_heads: H.
+        dropout: of both sub-blocks' outputs.
+        attention_dropout: of attention weights.
+        activation_dropout: after the ReLU.
+        bias_kv: extra key/value pair, see :class:`CausalSelfAttention`.
+    """
 
     def __init__(
         self,
@@ -60,18 +77,31 @@ class Block(nn.Module):
     def forward(
         self, x: Tensor, incremental_state: IncrementalState | None = None, layout: RowLayout | None = None
     ) -> Tensor:
-        """B x T x C -> B x T x C; left-aligned rows, with ``layout`` as that packs them."""
+        """Apply the block to left-aligned rows.
+
+        Args:
+            x: B x T x C, or N x C as ``layout`` packs it; with ``incremental_state`` only new positions.
+            incremental_state: fairseq's decoding state, which keeps keys and values.
+            layout: of the batch, if x is packed.
+
+        Returns:
+            The output in the shape of x.
+        """
         attended = self.self_attn(self.layer_norm(x), incremental_state, layout)
         return self.ffn(x + dropout(attended, self.dropout, self.training))
 
 
 class Tower(nn.ModuleList):
-    """N blocks, left to right; no layer norm after the last one."""
+    """A stack of N causal blocks; no layer norm follows the last one."""
 
     def forward(
         self, x: Tensor, incremental_state: IncrementalState | None = None, layout: RowLayout | None = None
     ) -> list[Tensor]:
-        """B x T x C -> the N blocks' outputs, each B x T x C; with ``layout`` all as that packs them."""
+        """Apply the blocks one after the other; arguments are those of :meth:`Block.forward`.
+
+        Returns:
+            The output of every block, each in the shape of x.
+        """
         states = []
         for block in self:
             x = block(x, incremental_state, layout)
@@ -80,14 +110,14 @@ class Tower(nn.ModuleList):
 
 
 class TokenEmbedding(nn.Module):
-    """``dropout(sqrt(C) * token + position)``, where both towers start.
+    """The input embedding of both towers, ``dropout(sqrt(C) * token + position)`` (SPEC section 1).
 
     Args:
-        num_embeddings: V.
+        num_embeddings: V, the vocabulary size.
         embed_dim: C.
         padding_idx: index of the padding symbol, whose embedding stays zero.
-        unk_idx: what ``input_dropout`` replaces tokens by.
-        max_positions: longest row.
+        unk_idx: index of the symbol that ``input_dropout`` puts in place of tokens.
+        max_positions: length of the longest sentence.
         learned_positions: learn position embeddings instead of sinusoids.
         no_positions: use none at all.
         dropout: dropout of the sum.
@@ -132,7 +162,7 @@ class TokenEmbedding(nn.Module):
         """Embed left-aligned rows.
 
         Args:
-            tokens: B x T; the first column stands at position ``offset``.
+            tokens: B x T.
             offset: number of positions before the first column.
 
         Returns:
@@ -147,7 +177,7 @@ class TokenEmbedding(nn.Module):
         return dropout(x, self.dropout, self.training)
 
     def _positions(self, start: int, end: int) -> Tensor:
-        """Position embeddings of [start, end): T x C."""
+        """Return the position embeddings of [start, end): T x C."""
         if self.learned_positions is not None:
             weight = self.learned_positions.weight
             if end <= self.max_positions:
@@ -166,7 +196,7 @@ class TokenEmbedding(nn.Module):
 
 
 def _linear(in_features: int, out_features: int) -> nn.Linear:
-    """A linear layer initialized as fairseq does: Xavier-uniform weight, zero bias."""
+    """Return a linear layer initialized as fairseq does: Xavier-uniform weight, zero bias."""
     layer = Linear(in_features, out_features)
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)

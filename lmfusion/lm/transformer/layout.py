@@ -1,9 +1,9 @@
-"""Where the words of a padded batch lie.
+"""Bring the rows of a padded batch into left-aligned order, and states back.
 
 Everything in :mod:`lmfusion.lm` computes on rows whose words stand at the left and whose padding
 stands at the right. Then a causal model needs no padding mask at all (no real position sees the
 padding behind it), positions are simply 0, 1, 2, ..., and a sentence has the same states in every
-batch. This module brings rows into that order and states back.
+batch.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 MUCH_PADDING = 0.07
-"""Share of padding from which computing on words alone saves more than bringing them together costs."""
+"""Share of padding (0..1) from which computing on words alone saves more than gathering them costs."""
 
 
 def _gather_rows(states: Tensor, index: Tensor) -> Tensor:
-    """``states[b, index[b, t]]`` for states of B x T x C and an index of B x T."""
+    """Return ``states[b, index[b, t]]`` for states of B x T x C and an index of B x T."""
     return states.gather(1, index.unsqueeze(-1).expand(-1, -1, states.size(-1)))
 
 
@@ -31,7 +31,7 @@ class RowLayout:
     Attributes:
         padding: B x T, True at padding of the *left-aligned* rows.
         lengths: B, number of words per row.
-        packs: whether :meth:`pack` leaves padding out. On a GPU it does not: the number of words would have to be
+        packs: True if :meth:`pack` leaves padding out. On a GPU it does not: the number of words would have to be
             waited for, and it has not been measured there. Nor in a compiled graph, whose shapes it would leave open.
     """
 
@@ -62,20 +62,20 @@ class RowLayout:
         return states if self.is_left_aligned else _gather_rows(states, self._to_original)
 
     def reverse(self, states: Tensor) -> Tensor:
-        """Reverse every left-aligned row within its own length (its own inverse)."""
+        """Reverse every left-aligned row within its own length: B x T x C -> B x T x C; it is its own inverse."""
         if not self.has_padding:
             return states.flip(1)
         return _gather_rows(states, self._reversal)
 
     def pack(self, states: Tensor) -> Tensor:
-        """Words alone, where that pays (``packs``), for what is computed word by word: B x T x C -> N x C."""
+        """Return the N words of a batch without padding, B x T x C -> N x C, where that pays (``packs``)."""
         if not self.packs:
             return states
         packed: Tensor = _Pack.apply(states.flatten(0, 1), self._words)
         return packed
 
     def unpack(self, packed: Tensor) -> Tensor:
-        """What :meth:`pack` was given, with zeros at padding: N x C -> B x T x C."""
+        """Return what :meth:`pack` was given, with zeros at padding: N x C -> B x T x C."""
         if not self.packs:
             return packed
         states: Tensor = _Unpack.apply(packed, self._words, self.padding.numel())
@@ -87,7 +87,7 @@ def _share(mask: Tensor) -> float:
 
 
 class _Pack(torch.autograd.Function):
-    """Rows by an index in which none stands twice: gradients need not be added up."""
+    """A selection of rows by an index without repetitions, whose gradients need not be added up."""
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, index: Tensor) -> Tensor:
@@ -118,10 +118,10 @@ class _Unpack(torch.autograd.Function):
 
 
 def shift_right(states: Tensor) -> Tensor:
-    """``out[:, i] = states[:, i-1]``, zeros at the beginning; B x T x C."""
+    """Shift states (B x T x C) by one: ``out[:, i] = states[:, i-1]``, with zeros at the beginning."""
     return torch.nn.functional.pad(states, (0, 0, 1, 0))[:, :-1]
 
 
 def shift_left(states: Tensor) -> Tensor:
-    """``out[:, i] = states[:, i+1]``, zeros at the end; B x T x C."""
+    """Shift states (B x T x C) by one: ``out[:, i] = states[:, i+1]``, with zeros at the end."""
     return torch.nn.functional.pad(states, (0, 0, 0, 1))[:, 1:]

@@ -1,4 +1,4 @@
-"""Checkpoints of language models that fairseq-train wrote."""
+"""Read checkpoints of language models that fairseq-train wrote."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lmfusion.checkpoint.budget import building_from
 from lmfusion.checkpoint.config_types import check_fields, fields_of
 from lmfusion.checkpoint.contents import check_sizes
 from lmfusion.checkpoint.reading import DAMAGE, first_line, model_config, read_checkpoint, read_file
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.transformer.strict_loading import PREFIX, load_strictly
 from lmfusion.lm.vocabulary import decode_symbols
@@ -25,10 +25,10 @@ _SYMBOLS = PREFIX + "symbol_table.codes"
 
 
 def lm_architecture(path: Path) -> str:
-    """Return the name of the fairseq model that a checkpoint holds.
+    """Return the name of the fairseq model in a checkpoint.
 
     Raises:
-        UserError: if it is no checkpoint that can be read.
+        InputError: if it cannot be read as a checkpoint.
     """
     about = path.stat()
     return _architecture(path, about.st_size, about.st_mtime_ns, about.st_ino)
@@ -48,11 +48,11 @@ def read_lm(
 
     Args:
         path: of the checkpoint.
-        flags: dataclass of the model's flags, whose types its values must have.
-        build: flags of the model, flags of the task and symbols -> an untrained model.
+        flags: dataclass of the model's flags; the checkpoint's values must have the types of its fields.
+        build: function of the model's flags, the task's flags and the symbols that returns an untrained model.
 
     Raises:
-        UserError: if the checkpoint is damaged or unsafe, or its weights are not those of the model it describes (all
+        InputError: if the checkpoint is damaged or unsafe, or its weights are not those of the model it describes (all
             differences are listed by name).
     """
     state = read_checkpoint(path)
@@ -61,8 +61,8 @@ def read_lm(
     check_sizes(path, state)
     weights: dict[str, Tensor] = state["model"]
     if _SYMBOLS not in weights:
-        raise UserError(f"{path} has no dictionary in it ({_SYMBOLS} is missing): export it again.")
-    with _as_user_error(path), building_from([path]):
+        raise InputError(f"{path} has no dictionary in it ({_SYMBOLS} is missing): export it again.")
+    with _as_input_error(path), building_from([path]):
         lm = build(model, _task(state), decode_symbols(weights[_SYMBOLS]))
     load_strictly(lm, weights, path)
     return lm
@@ -74,11 +74,11 @@ def _task(state: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _as_user_error(path: Path) -> Iterator[None]:
-    """Turn what goes wrong when a described model is built into one line about the file that describes it."""
+def _as_input_error(path: Path) -> Iterator[None]:
+    """Turn errors in building a described model into one line about the file that describes it."""
     try:
         yield
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from error
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     except (*DAMAGE, ArithmeticError) as error:
-        raise UserError(f"{path} describes no language model ({first_line(error)}): train it again.") from error
+        raise InputError(f"{path} describes no language model ({first_line(error)}): train it again.") from error

@@ -1,4 +1,4 @@
-"""A file's weights into a language model: all of them, of the right shapes, or none."""
+"""Load a file's weights into a language model: all of them, in the right shapes, or none."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ from pathlib import Path
 
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
 
 PREFIX = "decoder."
-"""Of a language model's weights in its own checkpoint."""
+"""Prefix of a language model's weights in its own checkpoint."""
 
 
 def load_strictly(lm: PretrainedLM, weights: dict[str, Tensor], path: Path) -> None:
-    """Load a checkpoint's weights.
+    """Load a checkpoint's weights; refuse missing, unexpected and ill-shaped ones.
 
     Args:
-        lm: as the checkpoint describes it.
-        weights: of the checkpoint.
-        path: for messages.
+        lm: the model that the checkpoint describes.
+        weights: of the checkpoint, by name.
+        path: of the checkpoint, for messages.
 
     Raises:
-        UserError: if they are not those of the model (all differences are listed by name).
+        InputError: if they are not those of the model (all differences are listed by name).
     """
     stripped = {
         (name[len(PREFIX) :] if name.startswith(PREFIX) else name): value
@@ -47,5 +47,5 @@ def load_strictly(lm: PretrainedLM, weights: dict[str, Tensor], path: Path) -> N
         f"{kind}: {', '.join(names)}" for kind, names in problems.items() if names
     )
     if found:
-        raise UserError(f"the weights in {path} are not those of the model it describes. {found}.")
+        raise InputError(f"the weights in {path} are not those of the model it describes. {found}.")
     lm.load_state_dict(stripped)

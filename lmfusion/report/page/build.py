@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Union
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.report.page import curves, mixes
 from lmfusion.report.page.comparison import Comparison, compare
 from lmfusion.report.page.curves import Curve
@@ -74,12 +74,12 @@ def build(folders: Sequence[str], options: Options) -> Report:
     """Read runs and put everything together.
 
     Raises:
-        UserError: there is no run folder, or an option names something that is not there.
+        InputError: there is no run folder, or an option names something that is not there.
     """
     notices = Notices()
     found = find_runs(folders, notices)
     if not found:
-        raise UserError(" ".join(notice.text for notice in notices.found))
+        raise InputError(" ".join(notice.text for notice in notices.found))
     runs = [read_run(each, notices) for each in found]
     comparisons = compare(runs, notices)
     _check(options, runs, comparisons)
@@ -105,13 +105,15 @@ def _check(options: Options, runs: Sequence[Run], comparisons: Sequence[Comparis
     names = [run.name for run in runs]
     for name in options.curves:
         if name not in names:
-            raise UserError(f"--curves {name}: there is no such run. There are: {', '.join(names)}.")
+            raise InputError(f"--curves {name}: there is no such run. There are: {', '.join(names)}.")
     sizes = sorted({size for comparison in comparisons for size in comparison.sizes if size is not None})
     if options.size is not None and options.size not in sizes:
-        raise UserError(f"--size {options.size}: no run has this bitext size. There are: {', '.join(map(str, sizes))}.")
+        raise InputError(
+            f"--size {options.size}: no run has this bitext size. There are: {', '.join(map(str, sizes))}."
+        )
     reference = options.reference
     if reference and comparisons and not any(is_reference_of(each, reference) for each in comparisons):
-        raise UserError(f"--reference {reference}: none of the runs was scored against this text.")
+        raise InputError(f"--reference {reference}: none of the runs was scored against this text.")
 
 
 def _scores_section(comparison: Comparison, tables: list[Table], options: Options, notices: Notices) -> Section:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.report.page.notices import Notices
 from lmfusion.runs.run_folder import RUN_FILE
 
@@ -43,7 +43,7 @@ def _split(word: str) -> tuple[str | None, Path]:
     if not separator or "/" in row or Path(word).exists():
         return None, Path(word)
     if not row or not folder:
-        raise UserError(f"{word}: give a run folder, or ROW=FOLDER with both parts.")
+        raise InputError(f"{word}: give a run folder, or ROW=FOLDER with both parts.")
     return row, Path(folder)
 
 

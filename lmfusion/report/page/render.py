@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lmfusion.checkpoint.atomic_files import replacing
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.report.page import examples
 from lmfusion.report.page.build import Block, Report
 from lmfusion.report.page.colours import DARK
@@ -26,7 +26,7 @@ def write(report: Report, folder: Path) -> list[Path]:
     """Write everything into a folder, the page first; other files there are left alone.
 
     Raises:
-        UserError: the folder cannot be made or written to.
+        InputError: the folder cannot be made or written to.
     """
     contents: dict[str, bytes] = {PAGE: to_html(report).encode(), MARKDOWN: markdown(report).encode()}
     for block in _blocks(report):
@@ -40,7 +40,7 @@ def write(report: Report, folder: Path) -> list[Path]:
             with replacing(folder / name) as stream:
                 stream.write(content)
     except OSError as error:
-        raise UserError(f"{error.filename or folder}: {error.strerror}. Name another folder with --out.") from error
+        raise InputError(f"{error.filename or folder}: {error.strerror}. Name another folder with --out.") from error
     return [folder / name for name in contents]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.report.page.comparison import Comparison
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.runs import Run
@@ -39,7 +39,7 @@ def find_texts(comparison: Comparison, source: Path | None, reference: Path | No
     """Read texts given by hand, those the scores name if they are the same still, or those in a generation's log.
 
     Raises:
-        UserError: a file given by hand cannot be read.
+        InputError: a file given by hand cannot be read.
     """
     runs = [run for row in comparison.rows for cell in row.cells.values() for run in cell.used]
     if len(comparison.data_sets) > 1 or not runs:
@@ -69,7 +69,7 @@ def hypotheses(run: Run, data_set: str, count: int) -> list[str] | None:
         return None  # its absence has been noted when the run was read
     try:
         lines = read_lines(run.outputs[data_set])
-    except UserError:  # no text, so of another length than was scored, which has been noted, too
+    except InputError:  # no text, so of another length than was scored, which has been noted, too
         return None
     return lines if len(lines) == count else None
 
@@ -78,10 +78,10 @@ def is_reference_of(comparison: Comparison, path: Path) -> bool:
     """Tell whether a file is the text that a comparison's runs were scored against.
 
     Raises:
-        UserError: there is no such file.
+        InputError: there is no such file.
     """
     if not path.is_file():
-        raise UserError(f"--reference {path}: there is no such file. Check the path.")
+        raise InputError(f"--reference {path}: there is no such file. Check the path.")
     return comparison.task.reference_sha256 in (None, provenance.hash_file(path)) and len(comparison.data_sets) == 1
 
 

@@ -1,4 +1,4 @@
-"""Bad input to the real scripts: one line that names it and the mend; what is finished stays, and is gone on with."""
+"""Bad input to the real scripts: one line that names it and the fix; what is finished stays and is used again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def table_with(sources: Path, folder: Path, content: bytes, described: bool) -> 
 @pytest.mark.parametrize(
     ("damage", "described", "said"),
     [
-        (half, False, "{name}: {part} has {size} of {true} bytes. Run the same command again to go on; if"),
+        (half, False, "{name}: {part} has {size} of {true} bytes"),
         (other_byte, False, "{name}: {part} is not the published file (sha256 {sha256} instead of "),
         (without_its_last_line, True, "{whole}: test/newstest2018-entr-src.en.sgm has 26 lines but test/newstest2018-"),
         (latin_1, True, "{whole}: test/newstest2018-entr-ref.tr.sgm: not UTF-8 ("),
@@ -83,13 +83,13 @@ def test_a_bad_archive_is_refused_by_name_and_what_was_finished_before_it_is_kep
     assert error.startswith(said.format(part=f"{whole}.part", whole=whole, **facts))
     assert (data / "wmt18_entr" / "text" / "bitext.tr").is_file()
     assert not (data / "wmt18_entr" / "text" / "test.tr").exists()
-    if damage is not half:  # a damaged file does not mend itself: what the message advises
+    if damage is not half:  # a damaged file does not repair itself: what the message advises
         for path in downloads.glob("wmt18-test.tgz*"):
             path.unlink()
         (downloads / "verified.json").write_text("{}", encoding="utf-8")
-    mended = untouched.prepare("wmt18_entr", data=data)
-    assert "text.bitext" not in mended, "finished before"
-    assert "newstest2017 25, newstest2018 26 sentences" in mended
+    repaired = untouched.prepare("wmt18_entr", data=data)
+    assert "text.bitext" not in repaired, "finished before"
+    assert "newstest2017 25, newstest2018 26 sentences" in repaired
     assert (data / "wmt18_entr" / "bitext-all" / "test.en-tr.tr.bin").is_file()
 
 

@@ -17,7 +17,7 @@ from lmfusion import cli
 from lmfusion.checkpoint.budget import SPARE, building_from
 from lmfusion.checkpoint.config_types import check_types
 from lmfusion.checkpoint.reading import read_checkpoint
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.loading import load_lm
 
 HUGE = 10_000_000
@@ -48,7 +48,7 @@ def test_a_width_that_the_weights_do_not_have(lm_path: Path, name: str, size: in
     """Also one below the numbers there are: a square of it would not fit either."""
     change(lm_path, **{name: size})
     before = peak()
-    with pytest.raises(UserError, match=r"lm\.pt"):
+    with pytest.raises(InputError, match=r"lm\.pt"):
         load_lm(lm_path)
     assert peak() - before < SPARE
 
@@ -65,7 +65,7 @@ def test_memory_of_fairseqs_own_model_is_bounded_before_it_is_taken(dictionary: 
     path = tmp_path / "model.pt"
     path.write_bytes(bytes(1_000_000))
     before = peak()
-    with pytest.raises(UserError, match=r"model\.pt: .* asks for .* more than 2\.2 GB"), building_from([path]):
+    with pytest.raises(InputError, match=r"model\.pt: .* asks for .* more than 2\.2 GB"), building_from([path]):
         build(dictionary, 100_000)
     assert peak() - before < SPARE
 
@@ -97,7 +97,7 @@ def test_within_the_bound_a_model_is_the_same_bit_for_bit(dictionary: Any, tmp_p
     ids=["product", "repeat", "zeros", "parameter", "many", "new_zeros"],
 )
 def test_every_way_to_make_a_large_tensor_is_counted(make: Any, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="asks for"), building_from([tmp_path / "none.pt"]):
+    with pytest.raises(InputError, match="asks for"), building_from([tmp_path / "none.pt"]):
         make()
 
 
@@ -118,7 +118,7 @@ def test_tensors_larger_than_what_is_stored(
     (state["model"] if place == "weight" else state.setdefault("last_optimizer_state", {}))["big"] = tensor
     torch.save(state, lm_path)
     for read in (read_checkpoint, load_lm, checkpoint_utils.load_checkpoint_to_cpu):
-        with pytest.raises(UserError, match=r"lm\.pt.*[.]big"):
+        with pytest.raises(InputError, match=r"lm\.pt.*[.]big"):
             read(str(lm_path))
     out = str(tmp_path / "out.pt")
     for words in (["inspect"], ["average", str(lm_path), "--out", out], ["export", "--half", "--out", out]):
@@ -167,7 +167,7 @@ def test_values_of_their_fields_types_are_taken(name: str) -> None:
 @pytest.mark.parametrize(("name", "field", "value"), WRONG, ids=str)
 def test_a_value_of_another_type_is_refused_by_name(name: str, field: str, value: Any) -> None:
     for state in as_stored({"_name": name, "arch": name, field: value}):
-        with pytest.raises(UserError, match=rf"some\.pt .*{field} of its configuration"):
+        with pytest.raises(InputError, match=rf"some\.pt .*{field} of its configuration"):
             check_types(HERE, state)
 
 
@@ -179,5 +179,5 @@ def test_values_of_a_task_and_a_criterion_are_checked_too() -> None:
         ("generation", None, "beam"),
     ):
         check_types(HERE, {"cfg": {section: {"_name": name, field: 1}}})
-        with pytest.raises(UserError, match=field):
+        with pytest.raises(InputError, match=field):
             check_types(HERE, {"cfg": {section: {"_name": name, field: "exit()"}}})

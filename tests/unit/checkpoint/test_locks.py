@@ -18,7 +18,7 @@ import pytest
 
 from lmfusion.checkpoint.atomic_files import remove_unfinished, replacing
 from lmfusion.checkpoint.locks import lock_folder
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 HOLD = """
 import os, sys, time
@@ -58,7 +58,7 @@ def test_a_second_process_is_refused_and_told_which_is_the_first(tmp_path: Path)
     with process(HOLD, tmp_path) as owner:
         worker = int(owner.first_line)  # type: ignore[attr-defined]
         try:
-            with pytest.raises(UserError, match=rf"{tmp_path} .*process {owner.pid} on "):
+            with pytest.raises(InputError, match=rf"{tmp_path} .*process {owner.pid} on "):
                 lock_folder(tmp_path)
             owner.kill()
             owner.wait()
@@ -72,7 +72,7 @@ def test_a_link_in_a_folder_from_elsewhere_is_not_followed(tmp_path: Path) -> No
     other = tmp_path / "other.txt"
     other.write_text("mine")
     (tmp_path / ".lock").symlink_to(other)
-    with pytest.raises(UserError, match=r"\.lock"):
+    with pytest.raises(InputError, match=r"\.lock"):
         lock_folder(tmp_path)
     assert other.read_text() == "mine"
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lmfusion.checkpoint import rewriting as checkpoints
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def saved(tmp_path: Path) -> Path:
 
 def test_a_checkpoint_is_not_exported_onto_itself(saved: Path) -> None:
     before = saved.read_bytes()
-    with pytest.raises(UserError, match=r"--out .* would lose its optimizer: give another name"):
+    with pytest.raises(InputError, match=r"--out .* would lose its optimizer: give another name"):
         checkpoints.export(saved, saved.parent / ".." / saved.parent.name / saved.name)
     assert saved.read_bytes() == before
 
@@ -28,6 +28,6 @@ def test_a_checkpoint_is_not_exported_onto_itself(saved: Path) -> None:
 def test_an_average_does_not_take_the_place_of_what_it_is_made_of(saved: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.pt"
     other.write_bytes(saved.read_bytes())
-    with pytest.raises(UserError, match=r"--out .*other\.pt itself"):
+    with pytest.raises(InputError, match=r"--out .*other\.pt itself"):
         checkpoints.average([saved, other], other)
     assert other.read_bytes() == saved.read_bytes()

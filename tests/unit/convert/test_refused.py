@@ -12,7 +12,7 @@ import torch
 
 from lmfusion import cli
 from lmfusion.convert import Inputs, convert
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 def test_dictionary_of_another_size_is_named_with_both_sizes(
@@ -256,7 +256,7 @@ def test_a_model_without_any_flags_is_not_guessed_at(
     inputs = Inputs(dictionaries=dicts, args=said, lm_args={"src": lm})
     unsaid = convert(path, inputs).checkpoint["cfg"]["model"]["src_lm_config"]
     del said["encoder_embed_scale"]
-    with pytest.raises(UserError, match="encoder_embed_scale is not known"):
+    with pytest.raises(InputError, match="encoder_embed_scale is not known"):
         convert(path, inputs)
     known = convert(save(weights, flags), Inputs(dictionaries=dicts, lm_args={"src": lm})).checkpoint["cfg"]["model"]
     readings = [json.loads(description)["lm"]["reading"] for description in (unsaid, known["src_lm_config"])]

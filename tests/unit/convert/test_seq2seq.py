@@ -223,7 +223,7 @@ def test_shares_that_were_not_put_through_a_softmax(
     monkeypatch.undo()
     weights = make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21})
     weights["encoder.embed_tokens.weights"][1] = -0.25
-    with pytest.raises(lmfusion.UserError, match=r"weights was trained without a softmax.*not positive.*-0\.25"):
+    with pytest.raises(lmfusion.InputError, match=r"weights was trained without a softmax.*not positive.*-0\.25"):
         convert(save(weights, args), inputs)
 
 

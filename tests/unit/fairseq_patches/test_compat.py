@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from fairseq.data import data_utils, language_pair_dataset, token_block_dataset
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 def test_data_sets_of_fairseq_have_the_names_that_numpy_dropped_and_numpy_has_not() -> None:
@@ -49,8 +49,8 @@ def test_installing_does_not_advertise_a_speech_package() -> None:
 
 
 def test_users_mistake_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    error = UserError("lm.pt does not exist: give a checkpoint.")
-    sys.excepthook(UserError, error, None)
+    error = InputError("lm.pt does not exist: give a checkpoint.")
+    sys.excepthook(InputError, error, None)
     assert capsys.readouterr().err == "lmfusion: error: lm.pt does not exist: give a checkpoint.\n"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fairseq_patches import one_line
 
 
@@ -53,7 +53,7 @@ def test_faults_of_a_program_keep_their_traceback(tmp_path: Path) -> None:
 
 
 def test_our_own_errors_are_one_line_everywhere() -> None:
-    assert one_line.describe(raised(UserError("--flag 3: give 4."))) == "lmfusion: error: --flag 3: give 4."
+    assert one_line.describe(raised(InputError("--flag 3: give 4."))) == "lmfusion: error: --flag 3: give 4."
 
 
 def test_installing_loads_no_command_of_fairseq() -> None:

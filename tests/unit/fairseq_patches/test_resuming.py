@@ -11,7 +11,7 @@ import torch
 from fairseq.dataclass.configs import CheckpointConfig
 from omegaconf import OmegaConf
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fairseq_patches import early_stop
 from lmfusion.fairseq_patches.resuming import resume_completely
 
@@ -93,7 +93,7 @@ def test_a_finished_run_makes_no_further_epoch(limits: dict[str, int], optimizer
 
 
 def test_a_checkpoint_without_optimizer_is_none_to_go_on_from() -> None:
-    with pytest.raises(UserError, match=r"checkpoint_last\.pt has no optimizer state .* from its 60 updates"):
+    with pytest.raises(InputError, match=r"checkpoint_last\.pt has no optimizer state .* from its 60 updates"):
         load(Trainer(), optimizer=False)
     load(Trainer(), optimizer=False, reset_optimizer=True)
 

@@ -18,7 +18,7 @@ import torch
 from fairseq import checkpoint_utils
 
 from lmfusion.checkpoint.atomic_files import CannotWriteError, replacing
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fairseq_patches import early_stop, saving
 
 
@@ -74,7 +74,7 @@ def test_full_disk_stops_training_with_one_line_and_spares_what_there_is(tmp_pat
     last = tmp_path / "checkpoint_last.pt"
     save(3, last)
     whole = last.read_bytes()
-    with largest_file(100_000), pytest.raises(UserError) as caught:
+    with largest_file(100_000), pytest.raises(InputError) as caught:
         save(4, last)
     assert str(caught.value).startswith(f"{last} could not be written (File too large): make room")
     assert last.read_bytes() == whole
@@ -86,7 +86,7 @@ def test_full_disk_that_shows_when_the_file_is_flushed(tmp_path: Path, monkeypat
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(UserError, match=r"\(No space left on device\): make room"):
+    with pytest.raises(InputError, match=r"\(No space left on device\): make room"):
         save(4, tmp_path / "checkpoint_last.pt")
     assert os.listdir(tmp_path) == []
 
@@ -97,7 +97,7 @@ def test_copies_are_whole_or_not_there(tmp_path: Path) -> None:
     save(3, last)
     save(4, first)
     whole = last.read_bytes()
-    with largest_file(100_000), pytest.raises(UserError, match=r"last\.pt could not be written"):
+    with largest_file(100_000), pytest.raises(InputError, match=r"last\.pt could not be written"):
         checkpoint_utils.PathManager.copy(str(first), str(last), overwrite=True)
     assert last.read_bytes() == whole
     assert checkpoint_utils.PathManager.copy(str(first), str(last), overwrite=True)

@@ -12,7 +12,7 @@ from fairseq.modules.quantization.scalar.modules import IntLinear
 from fairseq.quantization_utils import quantize_model_scalar
 from torch import Tensor, nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.kernels import attention as cpu_attention
 from lmfusion.kernels.fairseq_attention import FastAttention, use_fast_attention
@@ -185,7 +185,7 @@ def test_scalar_quantization_finds_layers_it_knows(make_cfg: Any, make_cell: Any
     cfg = make_cfg(quant_noise_scalar=0.2)
     model = quantize_model_scalar(TransformerLMFusion.build_model(cfg, task), cfg)
     assert any(isinstance(module, IntLinear) for module in model.modules())
-    with pytest.raises(UserError, match="--quant-noise-scalar would quantize"):
+    with pytest.raises(InputError, match="--quant-noise-scalar would quantize"):
         TransformerLMFusion.build_model(make_cell("elmo", "none", quant_noise_scalar=0.2), task)
 
 

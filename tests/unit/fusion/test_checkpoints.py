@@ -15,7 +15,7 @@ from fairseq.models import build_model
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.lm.loading import load_lm
@@ -74,7 +74,7 @@ def test_model_without_lm_weights_refuses_to_run(
     cfg = make_cell(src, tgt)
     weights = TransformerLMFusion.build_model(cfg, task).state_dict()
     empty = TransformerLMFusion.build_model(cfg, task)
-    with pytest.raises(UserError, match=r"has no weights.*--src-lm/--tgt-lm"):
+    with pytest.raises(InputError, match=r"has no weights.*--src-lm/--tgt-lm"):
         empty(**net_input)
     empty.load_state_dict(weights)
     assert empty(**net_input)[0].isfinite().all()
@@ -87,7 +87,7 @@ def test_checkpoint_with_data_of_another_dictionary(
     weights = trained(cfg, task, shake).state_dict()
     task.source_dictionary = other_dictionary
     rebuilt = TransformerLMFusion.build_model(cfg, task)
-    with pytest.raises(UserError, match=r"index 7, where the language model has 'w3' and .* has 'x'"):
+    with pytest.raises(InputError, match=r"index 7, where the language model has 'w3' and .* has 'x'"):
         rebuilt.load_state_dict(weights)
 
 
@@ -134,7 +134,7 @@ def test_run_does_not_go_on_with_another_lm(
     build_model(run_config(make_cell("elmo", "none"), tmp_path).model, task)
     src_lm.unlink()
     save_lm(shake(make_cloze()), src_lm.name)
-    with pytest.raises(UserError, match=r"was trained with another language model than .*--save-dir"):
+    with pytest.raises(InputError, match=r"was trained with another language model than .*--save-dir"):
         build_model(run_config(make_cell("elmo", "none"), tmp_path).model, task)
 
 
@@ -161,7 +161,7 @@ def test_weights_of_another_run_bring_their_lm(
     src_lm.unlink()
     build_model(run_config(make_cell("elmo", "none"), Path("now"), **given).model, task)
     save_lm(shake(make_cloze()), src_lm.name)
-    with pytest.raises(UserError, match=r"before/checkpoint_best\.pt was trained with another language model than"):
+    with pytest.raises(InputError, match=r"before/checkpoint_best\.pt was trained with another language model than"):
         build_model(run_config(make_cell("elmo", "none"), Path("now"), **given).model, task)
 
 
@@ -174,12 +174,12 @@ def test_weights_without_those_of_the_lm_do_not_count(
     rest = {name: value for name, value in weights.items() if ".representation.lm." not in name}
     empty = TransformerLMFusion.build_model(cfg, task)
     empty.load_state_dict(rest, strict=False)
-    with pytest.raises(UserError, match="has no weights"):
+    with pytest.raises(InputError, match="has no weights"):
         empty(**net_input)
 
 
 def test_new_run_without_the_lm_file_is_refused(make_cell: Any, task: Any, src_lm: Path, tmp_path: Path) -> None:
     cfg = run_config(make_cell("elmo", "none"), tmp_path)
     src_lm.unlink()
-    with pytest.raises(UserError, match=r"source_lm\.pt does not exist"):
+    with pytest.raises(InputError, match=r"source_lm\.pt does not exist"):
         TransformerLMFusion.build_model(cfg.model, task)

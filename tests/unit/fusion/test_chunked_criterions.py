@@ -18,7 +18,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.lm.causal import UniTransformerLanguageModel
 from lmfusion.lm.cloze import BiTransformerLanguageModel
@@ -188,13 +188,13 @@ def test_the_wrapper_for_several_processes_sees_every_parameter_used(
 def test_what_is_not_computed_in_chunks_is_refused(make_cfg: Any, task: Any, batch: Any) -> None:
     _, ours = label_smoothed(task)
     plain = TransformerModelBase.build_model(TransformerConfig.from_namespace(make_cfg()), task)
-    with pytest.raises(UserError, match="need a model of lmfusion's"):
+    with pytest.raises(InputError, match="need a model of lmfusion's"):
         ours(plain, pairs(batch))
     model = TransformerLMFusion.build_model(make_cfg(), task)
-    with pytest.raises(UserError, match="give sums only"):
+    with pytest.raises(InputError, match="give sums only"):
         ours(model, pairs(batch), reduce=False)
-    with pytest.raises(UserError, match="--loss-chunk-tokens -1 is no number of tokens"):
+    with pytest.raises(InputError, match="--loss-chunk-tokens -1 is no number of tokens"):
         ChunkedCrossEntropy(task, False, loss_chunk_tokens=-1)(model, pairs(batch))
     model.decoder.adaptive_softmax = SimpleNamespace()
-    with pytest.raises(UserError, match="--adaptive-softmax-cutoff"):
+    with pytest.raises(InputError, match="--adaptive-softmax-cutoff"):
         ours(model, pairs(batch))

@@ -1,4 +1,4 @@
-"""Flags that cannot work together, or of which one would be ignored: refused with the reason and the mend."""
+"""Flags that cannot work together, or of which one would be ignored: refused with the reason and the fix."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.combinations import check_combination
 from lmfusion.fusion.config import FusionConfig
 from lmfusion.fusion.model import TransformerLMFusion
@@ -34,25 +34,25 @@ def test_shdemb_goes_with_every_source_choice(make_cell: Any, src: str) -> None:
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("fusion", ["elmo", "finetune"])
 def test_fusion_without_a_language_model(make_cfg: Any, side: str, fusion: str) -> None:
-    with pytest.raises(UserError, match=f"--{side}-fusion {fusion} needs .* --{side}-lm"):
+    with pytest.raises(InputError, match=f"--{side}-fusion {fusion} needs .* --{side}-lm"):
         check_combination(make_cfg(**{f"{side}_fusion": fusion}))
 
 
 @pytest.mark.parametrize("side", SIDES)
 def test_language_model_without_fusion(make_cfg: Any, side: str) -> None:
-    with pytest.raises(UserError, match=f"--{side}-lm some.pt would be ignored: .* --{side}-fusion .*elmo"):
+    with pytest.raises(InputError, match=f"--{side}-lm some.pt would be ignored: .* --{side}-fusion .*elmo"):
         check_combination(make_cfg(**{f"{side}_lm": "some.pt"}))
 
 
 @pytest.mark.parametrize(("src", "tgt"), [("elmo", "none"), ("none", "finetune"), ("finetune", "elmo")])
 def test_shared_needs_embeddings_on_both_sides(make_cell: Any, src: str, tgt: str) -> None:
-    with pytest.raises(UserError, match=r"--share-all-embeddings \(SHARED\) .* no embeddings of its own to tie"):
+    with pytest.raises(InputError, match=r"--share-all-embeddings \(SHARED\) .* no embeddings of its own to tie"):
         check_combination(make_cell(src, tgt, share_all_embeddings=True))
 
 
 @pytest.mark.parametrize("tgt", ["elmo", "finetune"])
 def test_shdemb_needs_embeddings_in_the_decoder(make_cell: Any, tgt: str) -> None:
-    with pytest.raises(UserError, match=r"--share-decoder-input-output-embed \(SHDEMB\) .* leave one of the two out"):
+    with pytest.raises(InputError, match=r"--share-decoder-input-output-embed \(SHDEMB\) .* leave one of the two out"):
         check_combination(make_cell("elmo", tgt, share_decoder_input_output_embed=True))
 
 
@@ -78,19 +78,19 @@ def test_flag_of_a_strategy_that_was_not_chosen(make_cell: Any, side: str, fusio
         check_combination(cfg)
         return
     flag = f"--{side}-{name.replace('_', '-')}"
-    with pytest.raises(UserError, match=f"{flag} would be ignored with --{side}-fusion {fusion}: it belongs to"):
+    with pytest.raises(InputError, match=f"{flag} would be ignored with --{side}-fusion {fusion}: it belongs to"):
         check_combination(cfg)
 
 
 @pytest.mark.parametrize(("cell", "flag"), [(("elmo", "none"), "encoder"), (("none", "finetune"), "decoder")])
 def test_pretrained_word_vectors_beside_a_language_model(make_cell: Any, cell: tuple[str, str], flag: str) -> None:
-    with pytest.raises(UserError, match=f"--{flag}-embed-path would be ignored"):
+    with pytest.raises(InputError, match=f"--{flag}-embed-path would be ignored"):
         check_combination(make_cell(*cell, **{f"{flag}_embed_path": "vectors.txt"}))
 
 
 def test_contradictions_are_found_before_anything_is_loaded(make_cfg: Any, task: Any) -> None:
     cfg = make_cfg(src_lm="does_not_exist.pt", src_fusion="elmo", share_all_embeddings=True)
-    with pytest.raises(UserError, match="SHARED"):
+    with pytest.raises(InputError, match="SHARED"):
         TransformerLMFusion.build_model(cfg, task)
 
 
@@ -110,7 +110,7 @@ def test_a_causal_lm_reads_the_source_with_the_symbol_in_front_that_it_was_train
 
 @pytest.mark.parametrize("fusion", ["elmo", "finetune"])
 def test_cloze_lm_on_the_target_side(make_cfg: Any, task: Any, src_lm: Path, fusion: str) -> None:
-    with pytest.raises(UserError, match=r"source_lm\.pt is a cloze language model.* target side needs .* causal LM"):
+    with pytest.raises(InputError, match=r"source_lm\.pt is a cloze language model.* target side needs .* causal LM"):
         TransformerLMFusion.build_model(make_cfg(tgt_lm=str(src_lm), tgt_fusion=fusion), task)
 
 
@@ -121,12 +121,12 @@ def test_data_of_another_dictionary(
     setattr(task, f"{name}_dictionary", other_dictionary)
     cfg = make_cell("elmo", "none") if side == "src" else make_cell("none", "elmo")
     expected = r"index 7, .* has 'w3' and .* has 'x'" if side == "src" else r"index 4, .* has 'eins' and .* has 'w0'"
-    with pytest.raises(UserError, match=f"the {name} dictionary is not the dictionary .*{expected}"):
+    with pytest.raises(InputError, match=f"the {name} dictionary is not the dictionary .*{expected}"):
         TransformerLMFusion.build_model(cfg, task)
 
 
 def test_missing_language_model_file(make_cfg: Any, task: Any) -> None:
-    with pytest.raises(UserError, match=r"nowhere\.pt does not exist"):
+    with pytest.raises(InputError, match=r"nowhere\.pt does not exist"):
         TransformerLMFusion.build_model(make_cfg(src_lm="nowhere.pt", src_fusion="elmo"), task)
 
 

@@ -14,7 +14,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from lmfusion.convert.variant import Reading, StateList
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.interface import FUSIONS
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.inspection import state_names
@@ -131,7 +131,7 @@ def test_text_becomes_framed_ids_and_text_again(make_lm: Any, family: str) -> No
     ids = lm.encode("w1 w5 w0")
     assert ids.tolist() == [[*lm.vocabulary.opening, 5, 9, 4, 2]]
     assert lm.decode(ids) == "w1 w5 w0"
-    with pytest.raises(UserError, match="99"):
+    with pytest.raises(InputError, match="99"):
         lm.decode(torch.tensor([99]))
 
 
@@ -223,5 +223,5 @@ def test_a_target_side_refuses_what_sees_the_future(
     lm = make_lm(family)
     cfg = make_cfg(tgt_fusion=fusion, tgt_lm=str(save_lm(lm)))
     task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    with pytest.raises(UserError, match="target side"):
+    with pytest.raises(InputError, match="target side"):
         TransformerLMFusion.build_model(cfg, task)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.combinations import check_combination
 from lmfusion.fusion.model import TransformerLMFusion
 
@@ -12,12 +12,12 @@ from lmfusion.fusion.model import TransformerLMFusion
 @pytest.mark.parametrize("name", ["src_lm_dropout", "src_lm_attention_dropout", "src_lm_relu_dropout"])
 def test_zero_is_a_value_too(make_cell: Any, name: str) -> None:
     """--src-lm-dropout 0 with elmo."""
-    with pytest.raises(UserError, match="would be ignored"):
+    with pytest.raises(InputError, match="would be ignored"):
         check_combination(make_cell("elmo", "none", **{name: 0.0}))
 
 
 @pytest.mark.parametrize("cell", [("elmo", "none"), ("none", "elmo")])
 def test_merged_embeddings_beside_a_language_model(make_cell: Any, task: Any, cell: tuple[str, str]) -> None:
     """--merge-src-tgt-embed is SHARED with two dictionaries made one."""
-    with pytest.raises(UserError, match="--merge-src-tgt-embed"):
+    with pytest.raises(InputError, match="--merge-src-tgt-embed"):
         TransformerLMFusion.build_model(make_cell(*cell, merge_src_tgt_embed=True), task)

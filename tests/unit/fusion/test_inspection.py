@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from lmfusion import cli
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.inspection import Inspection, count_parameters, inspect_checkpoint, state_names
 
 FUSIONS = ("none", "elmo", "finetune")
@@ -188,7 +188,7 @@ def test_command_prints_json(saved: Any, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_what_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text.pt").write_text("no checkpoint")
-    with pytest.raises(UserError, match=r"text\.pt"):
+    with pytest.raises(InputError, match=r"text\.pt"):
         inspect_checkpoint(tmp_path / "text.pt")
 
 

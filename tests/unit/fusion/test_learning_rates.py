@@ -15,7 +15,7 @@ from fairseq.optim.nag import FairseqNAGConfig
 from omegaconf import OmegaConf
 from torch import nn
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.learning_rates import (
     LearningRate,
     check_optimizer_settings,
@@ -125,7 +125,7 @@ def test_optimizers_of_the_old_kind_have_rates_too(name: str) -> None:
     check_optimizer_settings({**run(), "optimizer": section}, "--src-lm-lr-scale")
     assert optimizer_name(section) == name
     section.relative_step = True
-    with pytest.raises(UserError, match="--relative-step, by which Adafactor sets its rate"):
+    with pytest.raises(InputError, match="--relative-step, by which Adafactor sets its rate"):
         check_optimizer_settings({**run(), "optimizer": section}, "--src-lm-lr-scale")
 
 
@@ -184,15 +184,15 @@ def run(**changes: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("changes", "mend"),
+    ("changes", "fix"),
     [
         ({"common": {"fp16": True}}, "--fp16-no-flatten-grads"),
         ({"distributed_training": {"ddp_backend": "fully_sharded"}}, "pytorch_ddp"),
         ({"optimizer": {"_name": "composite"}}, "leave one out"),
     ],
 )
-def test_settings_without_room_for_it_are_refused(changes: dict[str, Any], mend: str) -> None:
-    with pytest.raises(UserError, match=f"^--src-lm-lr-scale .*{mend}"):
+def test_settings_without_room_for_it_are_refused(changes: dict[str, Any], fix: str) -> None:
+    with pytest.raises(InputError, match=f"^--src-lm-lr-scale .*{fix}"):
         check_optimizer_settings(run(**changes), "--src-lm-lr-scale")
 
 
@@ -220,5 +220,5 @@ def test_other_settings_are_fine(changes: dict[str, Any]) -> None:
 )
 def test_unused_parameters_of_a_frozen_beginning_need_a_flag(distributed: dict[str, Any], works: bool) -> None:
     """PyTorch's DistributedDataParallel waits for gradients of all parameters unless told otherwise."""
-    with nullcontext() if works else pytest.raises(UserError, match="add --find-unused-parameters"):
+    with nullcontext() if works else pytest.raises(InputError, match="add --find-unused-parameters"):
         check_unused_parameters(run(distributed_training=distributed), "--src-lm-freeze-updates")

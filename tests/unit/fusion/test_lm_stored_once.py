@@ -12,7 +12,7 @@ import torch
 from lmfusion.checkpoint.frozen_file import KEY
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.checkpoint.rewriting import average, export
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fairseq_patches import saving
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.inspection import inspect_checkpoint
@@ -106,7 +106,7 @@ def test_a_missing_file_is_named(save_run: Any, tmp_path: Path) -> None:
     save_run("elmo", "none", 1, store_lm_once=True)
     name = files(tmp_path)[0]
     (tmp_path / name).unlink()
-    with pytest.raises(UserError, match=rf"checkpoint_1_1\.pt keeps .* in {name} beside it, and that file is missing"):
+    with pytest.raises(InputError, match=rf"checkpoint_1_1\.pt keeps .* in {name} beside it, and that file is missing"):
         read_checkpoint(tmp_path / "checkpoint_1_1.pt")
 
 
@@ -116,11 +116,11 @@ def test_another_language_model_is_not_taken_for_it(save_run: Any, tmp_path: Pat
     state = torch.load(path, weights_only=True)
     state["model"]["join.q_proj.bias"][0] += 1e-3
     torch.save(state, path)
-    with pytest.raises(UserError, match=rf"{path.name}, the frozen language model of checkpoint_1_1\.pt, is not"):
+    with pytest.raises(InputError, match=rf"{path.name}, the frozen language model of checkpoint_1_1\.pt, is not"):
         read_checkpoint(tmp_path / "checkpoint_1_1.pt")
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    with pytest.raises(UserError, match=rf"{path.name} cannot be read as a checkpoint: it is truncated or damaged"):
+    with pytest.raises(InputError, match=rf"{path.name} cannot be read as a checkpoint: it is truncated or damaged"):
         read_checkpoint(tmp_path / "checkpoint_1_1.pt")
 
 
@@ -142,7 +142,7 @@ def test_a_damaged_file_that_is_there_already_is_not_relied_on(
     weights = save_run("elmo", "none", 2, store_lm_once=True)[0]
     assert files(tmp_path) == [path.name]
     assert f"{path}" in caplog.text
-    assert "written anew" in caplog.text
+    assert "written" in caplog.text
     assert_same(read_checkpoint(tmp_path / "checkpoint_1_2.pt")["model"], weights)
 
 
@@ -158,11 +158,11 @@ def test_a_reference_leads_nowhere_else(save_run: Any, tmp_path: Path, reference
     save_run("elmo", "none", 1)
     path = tmp_path / "checkpoint_1_1.pt"
     torch.save({**torch.load(path, weights_only=True), KEY: references}, path)
-    with pytest.raises(UserError, match=r"checkpoint_1_1\.pt is damaged: what it says of its frozen language model"):
+    with pytest.raises(InputError, match=r"checkpoint_1_1\.pt is damaged: what it says of its frozen language model"):
         read_checkpoint(path)
 
 
 @pytest.mark.parametrize(("src", "tgt"), [("none", "none"), ("finetune", "none"), ("finetune", "finetune")])
 def test_it_is_refused_where_no_language_model_is_frozen(make_cell: Any, task: Any, src: str, tgt: str) -> None:
-    with pytest.raises(UserError, match="--store-lm-once would be ignored: it is for a frozen language model"):
+    with pytest.raises(InputError, match="--store-lm-once would be ignored: it is for a frozen language model"):
         TransformerLMFusion.build_model(make_cell(src, tgt, store_lm_once=True), task)

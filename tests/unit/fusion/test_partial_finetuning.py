@@ -13,7 +13,7 @@ from fairseq.optim.adam import FairseqAdamConfig
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.model import TransformerLMFusion
 
 LOWER_HALF = ("embed.", "forward_layers.0.", "backward_layers.0.")
@@ -67,12 +67,12 @@ def test_all_layers_of_a_cloze_lm_frozen_leave_the_joining_block(make_model: Any
 @pytest.mark.parametrize(("side", "count"), [("src", 3), ("src", -1), ("tgt", 3)])
 def test_more_layers_than_there_are_cannot_be_frozen(make_model: Any, side: str, count: int) -> None:
     fusions = ("finetune", "none") if side == "src" else ("none", "finetune")
-    with pytest.raises(UserError, match=f"has 2 layers, and {count} of them cannot be frozen"):
+    with pytest.raises(InputError, match=f"has 2 layers, and {count} of them cannot be frozen"):
         make_model(*fusions, **{f"{side}_lm_freeze_layers": count})
 
 
 def test_a_causal_lm_frozen_as_a_whole_is_refused(make_model: Any) -> None:
-    with pytest.raises(UserError, match="nothing of the language model would be trained"):
+    with pytest.raises(InputError, match="nothing of the language model would be trained"):
         make_model("none", "finetune", tgt_lm_freeze_layers=2)
 
 
@@ -143,19 +143,19 @@ def test_log_says_what_was_loaded_and_how_it_is_trained(make_model: Any, caplog:
     ],
 )
 def test_flags_that_make_no_sense_are_refused(make_model: Any, flags: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(InputError, match=message):
         make_model("finetune", "none", **flags)
 
 
 @pytest.mark.parametrize("flag", ["lm_lr_scale", "lm_freeze_layers", "lm_freeze_updates"])
 @pytest.mark.parametrize("fusion", ["none", "elmo"])
 def test_flags_of_finetuning_are_refused_elsewhere(make_model: Any, flag: str, fusion: str) -> None:
-    with pytest.raises(UserError, match=f"--src-{flag.replace('_', '-')} would be ignored with --src-fusion {fusion}"):
+    with pytest.raises(InputError, match=f"--src-{flag.replace('_', '-')} would be ignored with --src-fusion {fusion}"):
         make_model(fusion, "none", **{f"src_{flag}": 1})
 
 
 def test_learned_positions_are_refused_where_the_encoder_has_none(make_model: Any) -> None:
-    with pytest.raises(UserError, match="--encoder-learned-pos would be ignored"):
+    with pytest.raises(InputError, match="--encoder-learned-pos would be ignored"):
         make_model("elmo", "none", encoder_learned_pos=True)
     make_model("finetune", "none", encoder_learned_pos=True)
 
@@ -164,5 +164,5 @@ def test_a_pair_of_lms_cannot_be_finetuned(make_cfg: Any, make_cloze: Any, save_
     """It has no single top state; said when the model is built, not at the first batch."""
     pair = str(save_lm(make_cloze(targets=["future", "past"]), "pair.pt"))
     TransformerLMFusion.build_model(make_cfg(src_fusion="elmo", src_lm=pair), task)
-    with pytest.raises(UserError, match="use --src-fusion elmo"):
+    with pytest.raises(InputError, match="use --src-fusion elmo"):
         TransformerLMFusion.build_model(make_cfg(src_fusion="finetune", src_lm=pair), task)

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from lmfusion.convert.variant import FORWARD, HIDES_SELF, Reading, ReleasedLM, StateList
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.combinations import check_combination
 from lmfusion.fusion.config import FusionConfig
 from lmfusion.fusion.model import TransformerLMFusion
@@ -90,7 +90,7 @@ def test_top_state_with_the_token_hidden_is_what_was_pretrained(make_cloze: Any)
 @torch.no_grad()
 def test_top_state_of_a_pair_can_be_its_forward_towers(make_cloze: Any) -> None:
     lm = make_cloze(targets=("future", "past"))
-    with pytest.raises(UserError, match="no single top state"):
+    with pytest.raises(InputError, match="no single top state"):
         lm.check_top_state()
     forward = read_as(lm, top=FORWARD)
     forward.check_top_state()
@@ -143,9 +143,9 @@ def test_positions_behind_a_frozen_source_lm(make_cell: Any, task: Any, choice: 
 
 
 def test_contradicting_positions_are_refused(make_cfg: Any) -> None:
-    with pytest.raises(UserError, match="--no-token-positional-embeddings contradicts --src-positions own"):
+    with pytest.raises(InputError, match="--no-token-positional-embeddings contradicts --src-positions own"):
         check_combination(make_cfg(no_token_positional_embeddings=True, src_positions="own"))
-    with pytest.raises(UserError, match="--encoder-learned-pos would be ignored"):
+    with pytest.raises(InputError, match="--encoder-learned-pos would be ignored"):
         check_combination(make_cfg(encoder_learned_pos=True, src_positions="none"))
 
 

@@ -15,7 +15,7 @@ from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 from omegaconf import OmegaConf
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.state_cache.plan import announce
 
@@ -68,12 +68,12 @@ def test_evaluation_neither_reads_nor_writes_it(make_model: Any, net_input: dict
 @pytest.mark.parametrize("fusion", ["none", "finetune"])
 @pytest.mark.parametrize("flag", ["src_lm_cache", "src_lm_cache_half"])
 def test_only_a_frozen_lm_can_be_stored(make_model: Any, fusion: str, flag: str) -> None:
-    with pytest.raises(UserError, match=f"--{flag.replace('_', '-')} would be ignored with --src-fusion {fusion}"):
+    with pytest.raises(InputError, match=f"--{flag.replace('_', '-')} would be ignored with --src-fusion {fusion}"):
         make_model(fusion, "none", **{flag: "states" if flag == "src_lm_cache" else True})
 
 
 def test_half_alone_says_nothing(make_model: Any) -> None:
-    with pytest.raises(UserError, match="--src-lm-cache-half would be ignored"):
+    with pytest.raises(InputError, match="--src-lm-cache-half would be ignored"):
         make_model("elmo", "none", src_lm_cache_half=True)
 
 
@@ -105,7 +105,7 @@ def test_states_that_cannot_fit_are_refused(
 ) -> None:
     stored = make_model("elmo", "none", src_lm_cache=str(tmp_path)).encoder.embed_tokens.representation.stored
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=6399))
-    with pytest.raises(UserError, match="--src-lm-cache-half, or leave it out"):
+    with pytest.raises(InputError, match="--src-lm-cache-half, or leave it out"):
         announce(stored, run)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=6400))
     announce(stored, run)
@@ -115,7 +115,7 @@ def test_folder_that_cannot_be_made_is_refused(make_model: Any, run: Any, tmp_pa
     (tmp_path / "file").write_text("", encoding="utf-8")
     cache = str(tmp_path / "file" / "states")
     stored = make_model("elmo", "none", src_lm_cache=cache).encoder.embed_tokens.representation.stored
-    with pytest.raises(UserError, match="cannot be made: Not a directory"):
+    with pytest.raises(InputError, match="cannot be made: Not a directory"):
         announce(stored, run)
 
 
@@ -128,7 +128,7 @@ def test_size_is_that_of_the_runs_precision(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10 * 5 * 32 * bytes_a_number))
     announce(stored, run)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10 * 5 * 32 * bytes_a_number - 1))
-    with pytest.raises(UserError, match="needs up to"):
+    with pytest.raises(InputError, match="needs up to"):
         announce(stored, run)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.fusion.combinations import check_combination
 from lmfusion.fusion.model import TransformerLMFusion
 
@@ -23,17 +23,17 @@ def test_dropout_is_a_probability(make_cell: Any, side: str, fusion: str, name: 
     for good in (0.0, 0.5):
         check_combination(make_cell(*cell, **{f"{side}_{name}": good}))
     for bad in (-0.1, 1.0, 20.0):
-        with pytest.raises(UserError, match=f"--{side}-{name.replace('_', '-')} {bad:g}: give a probability"):
+        with pytest.raises(InputError, match=f"--{side}-{name.replace('_', '-')} {bad:g}: give a probability"):
             check_combination(make_cell(*cell, **{f"{side}_{name}": bad}))
 
 
 def test_shared_needs_one_dictionary(make_cfg: Any, task: Any) -> None:
     cfg = make_cfg(share_all_embeddings=True)
-    with pytest.raises(UserError, match=r"\(SHARED\) needs one dictionary .* differ first at index 4: .*--joined-dict"):
+    with pytest.raises(InputError, match=r"\(SHARED\) needs one dictionary .* first at index 4: .*--joined-dict"):
         TransformerLMFusion.build_model(cfg, task)
 
 
 def test_shared_needs_as_many_channels_on_both_sides(make_cfg: Any, task: Any) -> None:
     task.target_dictionary = task.source_dictionary
-    with pytest.raises(UserError, match="--encoder-embed-dim 16 and --decoder-embed-dim 8 to be the same"):
+    with pytest.raises(InputError, match="--encoder-embed-dim 16 and --decoder-embed-dim 8 to be the same"):
         TransformerLMFusion.build_model(make_cfg(share_all_embeddings=True, encoder_embed_dim=16), task)

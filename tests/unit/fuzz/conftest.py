@@ -15,7 +15,7 @@ from typing import Any, Callable
 import pytest
 import torch
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 WRONG = [None, -1, 0, 10**12, 1.5, float("nan"), "x", "", b"x", True, [], {}, [1], {"a": 1}, {1: 2}, torch.zeros(0)]
 WRONG += [torch.zeros(3, 3), torch.tensor(7), torch.zeros(2, dtype=torch.int64), "\0", "ü" * 1000, [[[[]]]], ()]
@@ -73,7 +73,7 @@ def attempt(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """What was read: ``attempt(read, path)``; None if it was refused in one line that names the file."""
     name = request.node.originalname.removeprefix("test_").replace("_", " ")
 
-    def attempted(read: Callable[[Path], Any], path: Path, refusal: type[Exception] = UserError) -> Any:
+    def attempted(read: Callable[[Path], Any], path: Path, refusal: type[Exception] = InputError) -> Any:
         CASES[name] += 1
         try:
             return read(path)

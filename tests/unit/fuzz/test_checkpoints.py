@@ -19,7 +19,7 @@ from lmfusion.checkpoint import frozen_file
 from lmfusion.checkpoint import rewriting as checkpoints
 from lmfusion.checkpoint.reading import check_checkpoint, read_checkpoint, read_file
 from lmfusion.convert import Inputs, convert
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.inspection import inspect_checkpoint
 from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.lm.interface import PretrainedLM
@@ -94,7 +94,8 @@ def test_damaged_checkpoint_as_every_command_reads_it(lm_path: Path, fuzz: Any, 
 @pytest.mark.parametrize("seeds", [few, many])
 def test_damaged_frozen_language_model_beside_a_checkpoint(lm_path: Path, fuzz: Any, seeds: range) -> None:
     """As --store-lm-once writes it."""
-    apart = frozen_file.take_out(torch.load(lm_path, weights_only=True), ["decoder."], lm_path.parent, read=read_file)
+    whole = torch.load(lm_path, weights_only=True)
+    apart = frozen_file.externalize(whole, ["decoder."], lm_path.parent, read=read_file)
     torch.save(apart, lm_path)
     (file,) = lm_path.parent.glob("frozen_lm.*.pt")
     whole = plain(read_checkpoint(lm_path))
@@ -241,6 +242,6 @@ def test_commands_end_in_one_line(lm_path: Path, tmp_path: Path, capsys: pytest.
         error = capsys.readouterr().err
         assert error.count("\n") == 1
         assert "lm.pt cannot be read as a checkpoint: it is truncated or damaged (the check sum of" in error
-    with pytest.raises(UserError):
+    with pytest.raises(InputError):
         checkpoints.average([lm_path, lm_path], out)
     assert not Path(out).exists()

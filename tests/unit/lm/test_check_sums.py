@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from lmfusion.checkpoint.files import damage
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.loading import load_lm
 
 
@@ -24,7 +24,7 @@ def test_a_flipped_bit_in_a_weight_is_noticed(make_cloze: Any, save_lm: Any) -> 
         flipped[place + byte] ^= 1
         path.write_bytes(flipped)
         assert not torch.equal(torch.load(path, weights_only=True)["model"][name], weight)  # torch notices nothing
-        with pytest.raises(UserError, match=r"lm\.pt cannot be read .* damaged \(the check sum of lm/data/\d+ does"):
+        with pytest.raises(InputError, match=r"lm\.pt cannot be read .* damaged \(the check sum of lm/data/\d+ does"):
             load_lm(path)
     path.write_bytes(content)
     load_lm(path)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.transformer.layers import TokenEmbedding
 
 PAD, UNK = 1, 3
@@ -97,5 +97,5 @@ def test_longest_sentence_fits_with_both_ends_and_one_more_is_refused(make_cloze
     lm = make_cloze(decoder_learned_pos=learned)
     assert lm.max_positions() == 30
     assert lm(torch.full((1, 32), 5))[0].isfinite().all()
-    with pytest.raises(UserError, match="33 tokens is longer than the 30 positions"):
+    with pytest.raises(InputError, match="33 tokens is longer than the 30 positions"):
         lm(torch.full((1, 33), 5))

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 import torch
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.loading import build, load_lm
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"nowhere.pt does not exist: give the path of a checkpoint"):
+    with pytest.raises(InputError, match=r"nowhere.pt does not exist: give the path of a checkpoint"):
         load_lm(tmp_path / "nowhere.pt")
 
 
 def test_folder(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is a folder, not a checkpoint file"):
+    with pytest.raises(InputError, match="is a folder, not a checkpoint file"):
         load_lm(tmp_path)
 
 
@@ -28,7 +28,7 @@ def test_truncated_file(make_cloze: Any, save_lm: Any, part: float) -> None:
     path = save_lm(make_cloze())
     whole = path.read_bytes()
     path.write_bytes(whole[: int(part * len(whole))])
-    with pytest.raises(UserError, match=r"lm.pt (cannot be read as|is not) a checkpoint.*damaged"):
+    with pytest.raises(InputError, match=r"lm.pt (cannot be read as|is not) a checkpoint.*damaged"):
         load_lm(path)
 
 
@@ -40,7 +40,7 @@ def test_truncated_file(make_cloze: Any, save_lm: Any, part: float) -> None:
 def test_file_that_is_no_checkpoint(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "thing.pt"
     path.write_bytes(content)
-    with pytest.raises(UserError, match=r"thing\.pt (cannot be read as|is not) a checkpoint"):
+    with pytest.raises(InputError, match=r"thing\.pt (cannot be read as|is not) a checkpoint"):
         load_lm(path)
 
 
@@ -56,14 +56,14 @@ SAID = {
 @pytest.mark.parametrize(("content", "said"), SAID.items(), ids=SAID.values())
 def test_what_a_file_is_instead_of_a_checkpoint_is_said(tmp_path: Path, content: bytes, said: str) -> None:
     (tmp_path / "thing.pt").write_bytes(content)
-    with pytest.raises(UserError, match=rf"thing\.pt .*{said}"):
+    with pytest.raises(InputError, match=rf"thing\.pt .*{said}"):
         load_lm(tmp_path / "thing.pt")
 
 
 @pytest.mark.parametrize("state", [[1, 2], {"weights": {}}, {"model": None}], ids=str)
 def test_saved_object_that_is_no_fairseq_checkpoint(tmp_path: Path, state: Any) -> None:
     torch.save(state, tmp_path / "thing.pt")
-    with pytest.raises(UserError, match="not a fairseq checkpoint: it has no model weights"):
+    with pytest.raises(InputError, match="not a fairseq checkpoint: it has no model weights"):
         load_lm(tmp_path / "thing.pt")
 
 
@@ -83,7 +83,7 @@ def test_malicious_pickle_is_not_executed(make_cloze: Any, save_lm: Any, tmp_pat
     path = save_lm(make_cloze(), change=lambda state: state.update(extra=CreatesFile(victim)))
     if plain_pickle:
         path.write_bytes(pickle.dumps({"model": CreatesFile(victim)}, protocol=2))
-    with pytest.raises(UserError, match=r"was not loaded: it asks to run .*Nothing of it was executed"):
+    with pytest.raises(InputError, match=r"was not loaded: it asks to run .*Nothing of it was executed"):
         load_lm(path)
     assert not victim.exists()
     # The attack is a real one: careless loading does execute it.
@@ -95,7 +95,7 @@ def test_sequence_to_sequence_checkpoint(tmp_path: Path) -> None:
     model = {"_name": "transformer_lmfusion", "encoder_layers": 6, "decoder_layers": 6}
     torch.save({"cfg": {"model": model}, "model": {}}, tmp_path / "seq2seq.pt")
     with pytest.raises(
-        UserError, match="holds transformer_lmfusion, where a pretrained language model"
+        InputError, match="holds transformer_lmfusion, where a pretrained language model"
     ):
         load_lm(tmp_path / "seq2seq.pt")
 
@@ -103,7 +103,7 @@ def test_sequence_to_sequence_checkpoint(tmp_path: Path) -> None:
 def test_another_language_model(tmp_path: Path) -> None:
     torch.save({"cfg": {"model": {"_name": "transformer_lm"}}, "model": {}}, tmp_path / "gpt.pt")
     with pytest.raises(
-        UserError, match=r"holds transformer_lm, .*causal, cloze"
+        InputError, match=r"holds transformer_lm, .*causal, cloze"
     ):
         load_lm(tmp_path / "gpt.pt")
 
@@ -112,13 +112,13 @@ def test_checkpoint_of_the_released_code(tmp_path: Path) -> None:
     from argparse import Namespace
 
     torch.save({"args": Namespace(arch="bi_transformer_lm_big"), "model": {}}, tmp_path / "old.pt")
-    with pytest.raises(UserError, match=r"no model configuration.*bring it over with `lmfusion convert`"):
+    with pytest.raises(InputError, match=r"no model configuration.*bring it over with `lmfusion convert`"):
         load_lm(tmp_path / "old.pt")
 
 
 def test_file_without_its_dictionary(make_cloze: Any, save_lm: Any) -> None:
     path = save_lm(make_cloze(), change=lambda state: state["model"].pop("decoder.symbol_table.codes"))
-    with pytest.raises(UserError, match="no dictionary in it"):
+    with pytest.raises(InputError, match="no dictionary in it"):
         load_lm(path)
 
 
@@ -130,7 +130,7 @@ def test_all_wrong_weights_are_listed_by_name(make_cloze: Any, save_lm: Any) -> 
         weights["decoder.join.out_proj.bias"] = torch.zeros(3)
 
     path = save_lm(make_cloze(), change=spoil)
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(InputError) as caught:
         load_lm(path)
     message = str(caught.value)
     assert "missing: forward_layers.0.ffn.fc1.weight, join.q_proj.bias;" in message
@@ -141,11 +141,11 @@ def test_all_wrong_weights_are_listed_by_name(make_cloze: Any, save_lm: Any) -> 
 def test_weights_of_another_variant(make_cloze: Any, save_lm: Any) -> None:
     path = save_lm(make_cloze(), change=lambda state: state["cfg"]["model"].update(no_extra_kv=True))
     with pytest.raises(
-        UserError, match=r"not expected: backward_layers.0.self_attn.bias_k, backward_layers.0.self_attn"
+        InputError, match=r"not expected: backward_layers.0.self_attn.bias_k, backward_layers.0.self_attn"
     ):
         load_lm(path)
 
 
 def test_unknown_family(dictionary: Any) -> None:
-    with pytest.raises(UserError, match=r"family 'lstm'; .* causal, cloze"):
+    with pytest.raises(InputError, match=r"family 'lstm'; .* causal, cloze"):
         build({"family": "lstm"}, dictionary.symbols)

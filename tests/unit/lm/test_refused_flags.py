@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fairseq.data import Dictionary, TruncatedDictionary
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.causal import CausalLM, UniTransformerLanguageModel
 from lmfusion.lm.transformer.config import CausalLMConfig
 
@@ -16,7 +16,7 @@ from lmfusion.lm.transformer.config import CausalLMConfig
 @pytest.mark.parametrize("targets", [("future",), ("past",), ("self", "future"), ("self", "past")], ids=str)
 def test_target_sets_that_make_no_cloze_lm(make_cloze: Any, targets: tuple[str, ...]) -> None:
     given = " ".join(f"--{target}-target" for target in targets)
-    with pytest.raises(UserError, match=f"cannot be trained with {given}: give --self-target"):
+    with pytest.raises(InputError, match=f"cannot be trained with {given}: give --self-target"):
         make_cloze(targets=targets)
 
 
@@ -24,7 +24,7 @@ def test_target_sets_that_make_no_cloze_lm(make_cloze: Any, targets: tuple[str, 
 def test_target_sets_that_make_no_causal_lm(dictionary: Dictionary, targets: list[str]) -> None:
     task = SimpleNamespace(targets=targets, target_dictionary=dictionary)
     given = " ".join(f"--{target}-target" for target in targets)
-    with pytest.raises(UserError, match=f"would see what {given} asks for: .* train bi_transformer_lm"):
+    with pytest.raises(InputError, match=f"would see what {given} asks for: .* train bi_transformer_lm"):
         UniTransformerLanguageModel.build_model(CausalLMConfig(), task)
 
 
@@ -40,7 +40,7 @@ def test_target_sets_that_make_no_causal_lm(dictionary: Dictionary, targets: lis
     ],
 )
 def test_flag_that_would_be_ignored(make_cloze: Any, flags: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(InputError, match=message):
         make_cloze(**flags)
 
 
@@ -48,23 +48,23 @@ def test_flag_that_would_be_ignored(make_cloze: Any, flags: dict[str, Any], mess
 def test_heads_must_divide_the_channels(make_cloze: Any, flags: dict[str, Any]) -> None:
     heads = 16 if flags else 5
     said = r"--decoder-attention-heads 5 do not divide the 16 channels|\d+ attention heads do not divide 16 channels"
-    with pytest.raises(UserError, match=said):
+    with pytest.raises(InputError, match=said):
         make_cloze(decoder_attention_heads=heads, **flags)
 
 
 @pytest.mark.parametrize("kind", ["make_cloze", "make_causal"])
 def test_a_model_has_layers(request: pytest.FixtureRequest, kind: str) -> None:
-    with pytest.raises(UserError, match="--decoder-layers 0: give 1 or more"):
+    with pytest.raises(InputError, match="--decoder-layers 0: give 1 or more"):
         request.getfixturevalue(kind)(decoder_layers=0)
 
 
 def test_the_dictionary_is_used_as_a_whole(make_causal: Any, dictionary: Dictionary) -> None:
     config = make_causal().config
-    with pytest.raises(UserError, match=r"--output-dictionary-size 12 leaves out symbols of the dictionary's \d+"):
+    with pytest.raises(InputError, match=r"--output-dictionary-size 12 leaves out symbols of the dictionary's \d+"):
         CausalLM(config, TruncatedDictionary(dictionary, 12))
 
 def test_pair_of_lms_has_no_top_state(make_cloze: Any) -> None:
     import torch
 
-    with pytest.raises(UserError, match="no joining block and so no single top state: use --src-fusion elmo"):
+    with pytest.raises(InputError, match="no joining block and so no single top state: use --src-fusion elmo"):
         make_cloze(targets=("future", "past")).top_state(torch.tensor([[2, 5, 2]]))

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.state_cache.stored_states import StoredStates
@@ -148,7 +148,7 @@ def test_a_disk_that_is_full_from_the_beginning(lm: PretrainedLM, batch: Any, tm
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
     try:
-        with pytest.raises(UserError, match=rf"no space left .*{tmp_path}.* train without --src-lm-cache"):
+        with pytest.raises(InputError, match=rf"no space left .*{tmp_path}.* train without --src-lm-cache"):
             open_store(lm, tmp_path)(batch(ROWS))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -170,7 +170,7 @@ def test_full_disk_is_said_plainly_and_what_is_stored_stays(
 
     with monkeypatch.context() as patch:
         patch.setattr("lmfusion.state_cache.store._write_all", full)
-        with pytest.raises(UserError, match=r"no space left .* train without --src-lm-cache"):
+        with pytest.raises(InputError, match=r"no space left .* train without --src-lm-cache"):
             stored(batch(ROWS[1:]))
     counted = Counted(lm)
     open_store(lm, tmp_path)(batch(ROWS[:1]))
@@ -182,7 +182,7 @@ def test_damaged_description_is_refused(lm: PretrainedLM, batch: Any, tmp_path: 
     open_store(lm, tmp_path)(batch(ROWS))
     (about,) = tmp_path.glob("*/about.json")
     about.write_text("{", encoding="utf-8")
-    with pytest.raises(UserError, match=r"about\.json is damaged: delete the folder"):
+    with pytest.raises(InputError, match=r"about\.json is damaged: delete the folder"):
         open_store(lm, tmp_path)(batch(ROWS))
 
 
@@ -192,7 +192,7 @@ def test_states_beyond_half_precision_are_refused_and_none_is_stored(
 ) -> None:
     original = lm.layer_states
     monkeypatch.setattr(lm, "layer_states", lambda tokens: [1e6 * state for state in original(tokens)])
-    with pytest.raises(UserError, match=r"--src-lm-cache-half: .* above 65,504"):
+    with pytest.raises(InputError, match=r"--src-lm-cache-half: .* above 65,504"):
         open_store(lm, tmp_path, half=True)(batch(ROWS))
     assert not [path for path in tmp_path.rglob("*.states") if path.stat().st_size]
 
@@ -206,7 +206,7 @@ def test_a_store_that_is_deleted_while_it_is_read_is_one_clear_error(
     assert stored._open() is not None, "its index is read"
     (path,) = tmp_path.rglob("*.states")
     path.unlink()
-    with pytest.raises(UserError, match=rf"{path} is gone"):
+    with pytest.raises(InputError, match=rf"{path} is gone"):
         stored(batch(ROWS))
 
 
@@ -227,7 +227,7 @@ def test_a_store_that_was_renamed_to_another_lms_is_refused(
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=change == "autocast"):
         stored = open_store(other, tmp_path, half=change == "half")
         difference = {"lm": state_fingerprint(lm), "autocast": "autocast off", "half": "half is False"}[change]
-        with pytest.raises(UserError, match=rf"{names[1]} holds other states.*{difference}"):
+        with pytest.raises(InputError, match=rf"{names[1]} holds other states.*{difference}"):
             stored(batch(ROWS))
 
 

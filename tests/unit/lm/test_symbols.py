@@ -9,7 +9,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from lmfusion.errors import LMFusionError, UserError
+from lmfusion.errors import InputError, LMFusionError
 from lmfusion.lm.vocabulary import (
     Vocabulary,
     check_symbols,
@@ -52,7 +52,7 @@ def test_symbols_survive_checkpoint_averaging() -> None:
 def test_another_dictionary_is_refused_by_its_first_difference(
     trained: list[str], given: list[str], message: str
 ) -> None:
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(InputError, match=message):
         check_symbols(trained, given, what="the source dictionary")
 
 
@@ -66,7 +66,7 @@ def test_loading_into_a_model_of_another_dictionary_names_both_symbols(
 ) -> None:
     weights = make_cloze().state_dict()
     other = type(make_cloze())(make_cloze().config, other_dictionary)
-    with pytest.raises(UserError, match=r"index 7, where the language model has 'w3' and .* has 'x'"):
+    with pytest.raises(InputError, match=r"index 7, where the language model has 'w3' and .* has 'x'"):
         other.load_state_dict(weights)
 
 
@@ -84,11 +84,11 @@ def test_a_dictionary_made_of_symbols_gives_them_the_same_indices() -> None:
 
 @pytest.mark.parametrize("symbols", [["a", "b"], ["<s>", "<pad>", "</s>", "<unk>", "a", "a"]])
 def test_symbols_that_are_no_fairseq_dictionary_are_refused(symbols: list[str]) -> None:
-    with pytest.raises(UserError, match="no fairseq dictionary"):
+    with pytest.raises(InputError, match="no fairseq dictionary"):
         dictionary_of(symbols)
 
 
 def test_user_errors_are_value_errors() -> None:
     """Callers that catch ValueError, as fairseq's do, catch them too."""
-    assert issubclass(UserError, LMFusionError)
+    assert issubclass(InputError, LMFusionError)
     assert issubclass(LMFusionError, ValueError)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.runs import live, live_line, model_facts, watchers
 from lmfusion.runs.run_folder import RunFolder
 
@@ -67,7 +67,7 @@ def test_without_checkpoint_there_are_none(tmp_path: Path) -> None:
 
 def test_a_damaged_checkpoint_is_an_error_that_names_it(run: RunFolder) -> None:
     (run.checkpoints / "checkpoint_best.pt").write_bytes(b"cut off")
-    with pytest.raises(UserError, match=r"checkpoint_best\.pt"):
+    with pytest.raises(InputError, match=r"checkpoint_best\.pt"):
         model_facts.record(run)
 
 

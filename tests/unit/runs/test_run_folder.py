@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.runs import provenance
 from lmfusion.runs.run_folder import RunFolder
 
@@ -59,18 +59,18 @@ def test_a_step_is_begun_again_until_it_is_finished(tmp_path: Path) -> None:
 def test_another_command_or_other_data_in_the_same_folder_is_refused(tmp_path: Path, data: Path) -> None:
     run = RunFolder(tmp_path)
     run.begin("train", COMMAND, data=data)
-    with pytest.raises(UserError, match=r"begun with other flags \(0\.1 then, 0\.2 now\).*--out"):
+    with pytest.raises(InputError, match=r"begun with other flags \(0\.1 then, 0\.2 now\).*--out"):
         run.begin("train", [*COMMAND[:-1], "0.2"], data=data)
     (data / "train.bin").write_bytes(b"changed")
-    with pytest.raises(UserError, match="begun on other data"):
+    with pytest.raises(InputError, match="begun on other data"):
         run.begin("train", COMMAND, data=data)
     assert run.step("train")["attempts"] == 1
 
 
 def test_data_that_are_not_there_are_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="absent: no such folder of binarized data"):
+    with pytest.raises(InputError, match="absent: no such folder of binarized data"):
         RunFolder(tmp_path).begin("train", COMMAND, data=tmp_path / "absent")
-    with pytest.raises(UserError, match="no binarized data in it"):
+    with pytest.raises(InputError, match="no binarized data in it"):
         RunFolder(tmp_path).begin("train", COMMAND, data=tmp_path)
 
 
@@ -96,7 +96,7 @@ def test_scores_of_several_data_sets_lie_side_by_side(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["{broken", "[1, 2]"])
 def test_a_spoiled_record_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "run.json").write_text(content)
-    with pytest.raises(UserError, match=r"run\.json"):
+    with pytest.raises(InputError, match=r"run\.json"):
         _ = RunFolder(tmp_path).record
 
 
@@ -108,7 +108,7 @@ def test_a_clone_that_was_moved_goes_on_with_its_runs(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     assert run.begin("train", [*COMMAND, "--user-dir", "/old/clone/lmfusion", "--seed", "1"])
     assert run.begin("train", [*COMMAND, "--user-dir", "/new/clone/lmfusion", "--seed", "1"])
-    with pytest.raises(UserError, match="with other flags"):
+    with pytest.raises(InputError, match="with other flags"):
         run.begin("train", [*COMMAND, "--user-dir", "/new/clone/lmfusion", "--seed", "2"])
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.runs import train_log
 
 PREFIX = "2030-01-31 12:00:00 | INFO | "
@@ -71,5 +71,5 @@ def test_the_first_interval_has_no_speed_yet() -> None:
 
 
 def test_a_missing_log_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"train\.log: no such log"):
+    with pytest.raises(InputError, match=r"train\.log: no such log"):
         train_log.read_file(tmp_path / "train.log")

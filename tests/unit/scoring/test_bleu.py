@@ -16,7 +16,7 @@ import sacrebleu
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring import bleu
 
 # The example in sacreBLEU's README ("Using SacreBLEU from Python") with the numbers printed there.
@@ -114,13 +114,13 @@ def test_case_matters() -> None:
 
 
 def test_different_numbers_of_sentences_are_an_error_naming_both() -> None:
-    with pytest.raises(UserError, match=r"the system has 3 hypotheses, but reference 2 of 2 has 2 sentences"):
+    with pytest.raises(InputError, match=r"the system has 3 hypotheses, but reference 2 of 2 has 2 sentences"):
         bleu.score(HYPOTHESES, [REFERENCES[0], REFERENCES[1][:2]])
 
 
 @pytest.mark.parametrize(("hypotheses", "references"), [([], []), ([], ["a"]), (["a"], [])])
 def test_nothing_to_score_is_an_error(hypotheses: list[str], references: list[str]) -> None:
-    with pytest.raises(UserError, match="Nothing to score"):
+    with pytest.raises(InputError, match="Nothing to score"):
         bleu.score(hypotheses, references)
 
 
@@ -218,11 +218,11 @@ def test_paired_bootstrap_of_equal_systems_is_not_significant() -> None:
 
 
 def test_paired_bootstrap_names_the_system_of_another_length() -> None:
-    with pytest.raises(UserError, match="new has 2 hypotheses, but reference 1 of 1 has 3"):
+    with pytest.raises(InputError, match="new has 2 hypotheses, but reference 1 of 1 has 3"):
         bleu.paired_bootstrap(HYPOTHESES, {"new": HYPOTHESES[:2]}, REFERENCES[0])
 
 
 @pytest.mark.parametrize("systems", [{}, {"baseline": HYPOTHESES}])
 def test_paired_bootstrap_needs_a_system_with_a_name_of_its_own(systems: dict[str, list[str]]) -> None:
-    with pytest.raises(UserError, match='not called "baseline"'):
+    with pytest.raises(InputError, match='not called "baseline"'):
         bleu.paired_bootstrap(HYPOTHESES, systems, REFERENCES[0])

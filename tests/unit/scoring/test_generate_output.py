@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring import generate_output
 
 LOG = """2026-01-01 | INFO | fairseq_cli.generate | {'_name': None}
@@ -86,25 +86,25 @@ def test_moses_tokenization_is_undone_when_asked(tmp_path: Path) -> None:
 
 def test_detokenizing_twice_is_an_error(tmp_path: Path) -> None:
     path = save(tmp_path, sentence(0, "yes .", "ja .", "ja , ja .", "ja, ja."))
-    with pytest.raises(UserError, match=r"detokenized already.*Leave out --detokenize"):
+    with pytest.raises(InputError, match=r"detokenized already.*Leave out --detokenize"):
         generate_output.read(path, detokenize="de")
 
 
 def test_hypotheses_missing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"no hypotheses \(H- lines\).*--quiet"):
+    with pytest.raises(InputError, match=r"no hypotheses \(H- lines\).*--quiet"):
         generate_output.read(save(tmp_path, "just text\n"))
 
 
 @pytest.mark.parametrize("last", ["S-3\t▁Ha us\n", "S-3\t▁Ha us\nT-3\t▁Ha us\nH-3\t-1.0\t▁Ha us\n"])
 def test_interrupted_generation_is_an_error_naming_the_sentence(tmp_path: Path, last: str) -> None:
-    with pytest.raises(UserError, match=r"stops before sentence 3 is complete \(no D-3 line\)"):
+    with pytest.raises(InputError, match=r"stops before sentence 3 is complete \(no D-3 line\)"):
         generate_output.read(save(tmp_path, LOG + last))
 
 
 def test_generation_interrupted_between_two_sentences_is_an_error(tmp_path: Path) -> None:
     """fairseq does not print in the order of the data."""
     log = "".join(sentence(number, "s", "t", "h", "h") for number in (3, 1))
-    with pytest.raises(UserError, match=r"has no sentence 0 .*interrupted"):
+    with pytest.raises(InputError, match=r"has no sentence 0 .*interrupted"):
         generate_output.read(save(tmp_path, log))
 
 
@@ -122,13 +122,13 @@ def test_sentences_may_be_left_out(tmp_path: Path, closing: str) -> None:
 
 
 def test_two_generations_in_one_file_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="more than one generation: S-2 is there twice"):
+    with pytest.raises(InputError, match="more than one generation: S-2 is there twice"):
         generate_output.read(save(tmp_path, LOG + LOG))
 
 
 def test_text_that_lost_its_spaces_is_an_error_with_the_flags_that_did_it(tmp_path: Path) -> None:
     text = "".join(sentence(n, "thesource", "thetarget", "ein kleiner Hund", "einkleinerHund") for n in range(3))
-    with pytest.raises(UserError, match=r"no spaces.*both --bpe and --remove-bpe"):
+    with pytest.raises(InputError, match=r"no spaces.*both --bpe and --remove-bpe"):
         generate_output.read(save(tmp_path, text))
 
 
@@ -170,19 +170,19 @@ def test_single_words_have_no_spaces_to_lose(tmp_path: Path) -> None:
 
 def test_targets_with_unknown_words_are_no_reference(tmp_path: Path) -> None:
     text = LOG + sentence(3, "x", "▁ein <<unk>>", "▁x", "x")
-    with pytest.raises(UserError, match=r"1 of 4 targets \(the first is T-3\) hold <<unk>>.*--ref"):
+    with pytest.raises(InputError, match=r"1 of 4 targets \(the first is T-3\) hold <<unk>>.*--ref"):
         generate_output.trusted_references(save(tmp_path, text))
 
 
 def test_tokenized_targets_of_detokenized_hypotheses_are_no_reference(tmp_path: Path) -> None:
     path = save(tmp_path, sentence(0, "yes .", "ja .", "ja .", "ja."))
-    with pytest.raises(UserError, match=r"detokenized the hypotheses, but not the targets.*--ref"):
+    with pytest.raises(InputError, match=r"detokenized the hypotheses, but not the targets.*--ref"):
         generate_output.trusted_references(path)
 
 
 def test_without_targets_there_is_no_reference(tmp_path: Path) -> None:
     text = "".join(line for line in LOG.splitlines(keepends=True) if not line.startswith("T-1"))
-    with pytest.raises(UserError, match=r"no targets \(T- lines\) for some.*--ref"):
+    with pytest.raises(InputError, match=r"no targets \(T- lines\) for some.*--ref"):
         generate_output.trusted_references(save(tmp_path, text))
 
 

@@ -15,7 +15,7 @@ import pytest
 from sacrebleu.dataset import DATASETS
 
 from lmfusion import cli
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring import bleu, named_test_sets
 
 REFERENCE = ["Der Hund biss den Mann .", "Das war nicht überraschend ."]
@@ -88,7 +88,7 @@ def test_other_number_of_sentences_names_both(downloaded: Path, capsys: pytest.C
     ],
 )
 def test_unknown_name_is_an_error_with_the_known_ones(name: str, pair: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
+    with pytest.raises(InputError, match=message):
         named_test_sets.references(name, pair)
 
 
@@ -97,15 +97,15 @@ def test_no_network_is_an_error_with_the_ways_round_it(cache: Path, monkeypatch:
         raise URLError("Name or service not known")
 
     offline(monkeypatch, no_network)
-    with pytest.raises(UserError, match=r"cannot be downloaded \(Name or service not known\).*--ref, or copy .*wmt18"):
+    with pytest.raises(InputError, match=r"cannot be downloaded \(Name or service not known\).*--ref, or copy .*wmt18"):
         named_test_sets.references("wmt18", "en-de")
 
 
 def test_broken_download_is_an_error_and_no_exit(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offline(monkeypatch, lambda url: io.BytesIO(b"<html>not found</html>"))
-    with pytest.raises(UserError, match=r"cannot be downloaded \(sacreBLEU gave up\).*delete that folder"):
+    with pytest.raises(InputError, match=r"cannot be downloaded \(sacreBLEU gave up\).*delete that folder"):
         named_test_sets.references("wmt18", "en-de")
-    with pytest.raises(UserError, match="cannot be downloaded"):  # the broken file is there now
+    with pytest.raises(InputError, match="cannot be downloaded"):  # the broken file is there now
         named_test_sets.references("wmt18", "en-de")
 
 

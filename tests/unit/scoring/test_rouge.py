@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring import rouge
 from lmfusion.scoring.irregular_words import read_exceptions
 
@@ -67,12 +67,12 @@ def test_one_summary_has_an_interval_of_no_width() -> None:
 
 
 def test_different_numbers_are_an_error_naming_both() -> None:
-    with pytest.raises(UserError, match="There are 2 hypotheses, but 3 references"):
+    with pytest.raises(InputError, match="There are 2 hypotheses, but 3 references"):
         rouge.score(["a", "b"], ["a", "b", "c"])
 
 
 def test_nothing_to_score_is_an_error() -> None:
-    with pytest.raises(UserError, match="there are no summaries"):
+    with pytest.raises(InputError, match="there are no summaries"):
         rouge.score([], [])
 
 
@@ -98,7 +98,7 @@ def test_splitting_matters_and_is_in_the_signature(marker: str | None, text: str
 
 
 def test_empty_marker_is_an_error() -> None:
-    with pytest.raises(UserError, match="marker is empty"):
+    with pytest.raises(InputError, match="marker is empty"):
         rouge.score(["a"], ["a"], sentence_marker="")
 
 
@@ -129,7 +129,7 @@ def test_irregular_forms_are_replaced_where_a_list_is_given(tmp_path: Path) -> N
 
 def test_line_of_exceptions_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "noun.exc").write_text("mice mouse\n\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"noun\.exc, line 2, has no two words"):
+    with pytest.raises(InputError, match=r"noun\.exc, line 2, has no two words"):
         read_exceptions([tmp_path / "noun.exc"])
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from rouge_score.rouge_scorer import RougeScorer
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring import rouge
 from lmfusion.scoring.rouge_scorers import union_lcs
 from lmfusion.scoring.rouge_significance import paired_bootstrap
@@ -56,14 +56,14 @@ def test_the_two_differ_and_their_signatures_say_so() -> None:
 
 
 def test_nothing_is_scored_by_the_script_after_a_signature_of_the_package() -> None:
-    with pytest.raises(UserError, match="like:rouge-score"):
+    with pytest.raises(InputError, match="like:rouge-score"):
         rouge.marker_of(rouge.score(["a"], ["a"], like="rouge-score").signature)
 
 
 def test_unknown_ways_and_exceptions_that_the_package_does_not_take_are_refused() -> None:
-    with pytest.raises(UserError, match="pyrouge"):
+    with pytest.raises(InputError, match="pyrouge"):
         rouge.score(["a"], ["a"], like="pyrouge")
-    with pytest.raises(UserError, match="no list of exceptions"):
+    with pytest.raises(InputError, match="no list of exceptions"):
         rouge.score(["a"], ["a"], exceptions={"mice": "mouse"}, like="rouge-score")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from sacrebleu import significance
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring import rouge
 from lmfusion.scoring.rouge_significance import PairedRouge, paired_bootstrap
 
@@ -81,11 +81,11 @@ def test_a_score_says_by_its_signature_how_to_score_others_like_it(marker: str |
 def test_a_score_with_a_list_of_exceptions_cannot_be_had_again_from_its_signature() -> None:
     signature = rouge.score(BASELINE, REFERENCES, exceptions={"mice": "mouse"}).signature
     for text in (signature, "BLEU|nrefs:1|case:mixed"):
-        with pytest.raises(UserError, match="signature of ROUGE without a list of exceptions"):
+        with pytest.raises(InputError, match="signature of ROUGE without a list of exceptions"):
             rouge.marker_of(text)
 
 
 @pytest.mark.parametrize("systems", [{}, {"baseline": BETTER}])
 def test_refuses_what_it_cannot_name(systems: dict[str, list[str]]) -> None:
-    with pytest.raises(UserError, match='one or more systems not called "baseline"'):
+    with pytest.raises(InputError, match='one or more systems not called "baseline"'):
         paired_bootstrap(BASELINE, systems, REFERENCES)

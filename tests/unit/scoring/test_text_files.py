@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.scoring.text_files import read_lines
 
 
@@ -29,22 +29,22 @@ def test_only_line_feeds_end_lines(tmp_path: Path, data: bytes, lines: list[str]
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"There is no file .*/nowhere\.txt"):
+    with pytest.raises(InputError, match=r"There is no file .*/nowhere\.txt"):
         read_lines(tmp_path / "nowhere.txt")
 
 
 def test_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is a folder, and a text file is needed"):
+    with pytest.raises(InputError, match="is a folder, and a text file is needed"):
         read_lines(tmp_path)
 
 
 def test_empty_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "hyp").touch()
-    with pytest.raises(UserError, match="hyp is empty"):
+    with pytest.raises(InputError, match="hyp is empty"):
         read_lines(tmp_path / "hyp")
 
 
 def test_line_that_is_not_utf8_is_named_with_the_mend(tmp_path: Path) -> None:
     (tmp_path / "hyp").write_bytes("gut\nschön\n".encode("latin-1"))
-    with pytest.raises(UserError, match=r"hyp, line 2, is not UTF-8 text \(byte 0xf6 at position 3\).* iconv"):
+    with pytest.raises(InputError, match=r"hyp, line 2, is not UTF-8 text \(byte 0xf6 at position 3\).* iconv"):
         read_lines(tmp_path / "hyp")

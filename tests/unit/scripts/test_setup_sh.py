@@ -1,4 +1,4 @@
-"""scripts/setup.sh: what it does, and that each failure ends with the mend; in a checkout of stubs (conftest.py)."""
+"""scripts/setup.sh: what it does, and that each failure ends with the fix; in a checkout of stubs (conftest.py)."""
 
 from __future__ import annotations
 

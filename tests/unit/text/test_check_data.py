@@ -11,7 +11,7 @@ from fairseq.data.huffman import HuffmanCodeBuilder, HuffmanMMapIndexedDatasetBu
 from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 
 from lmfusion import cli
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.text.check_data import Text, check_folder
 
 
@@ -59,7 +59,7 @@ def test_a_text_that_is_cut_is_named(folder: Path, capsys: pytest.CaptureFixture
     assert cli.main(["check-data", str(folder)]) == 2
     assert "train1.en-de.de.bin is not as long as train1.en-de.de.idx says" in capsys.readouterr().err
     data.unlink()
-    with pytest.raises(UserError, match=r"train1\.en-de\.de\.bin is not as long"):
+    with pytest.raises(InputError, match=r"train1\.en-de\.de\.bin is not as long"):
         check_folder(folder)
 
 
@@ -67,24 +67,24 @@ def test_a_token_beyond_its_own_dictionary_is_named(folder: Path) -> None:
     binarize(folder / "valid.en-de.en", 4, last=10)
     check_folder(folder)
     binarize(folder / "valid.en-de.de", 4, last=10)
-    with pytest.raises(UserError, match=r"valid\.en-de\.de\.bin has a token of number 10, .* has 10 symbols"):
+    with pytest.raises(InputError, match=r"valid\.en-de\.de\.bin has a token of number 10, .* has 10 symbols"):
         check_folder(folder)
 
 
 def test_what_cannot_be_checked_is_refused(folder: Path) -> None:
     binarize(folder / "test.en-de.en", 0)
-    with pytest.raises(UserError, match=r"test\.en-de\.en\.idx has no sentence"):
+    with pytest.raises(InputError, match=r"test\.en-de\.en\.idx has no sentence"):
         check_folder(folder)
     codes = HuffmanCodeBuilder()
     codes.add_symbols("a", "b")
     with HuffmanMMapIndexedDatasetBuilder(str(folder / "test.en-de.en"), codes.build_code()) as builder:
         builder.add_item(["a", "b", "a"])
-    with pytest.raises(UserError, match=r"test\.en-de\.en\.idx is cut or damaged, or of another format"):
+    with pytest.raises(InputError, match=r"test\.en-de\.en\.idx is cut or damaged, or of another format"):
         check_folder(folder)
     for path in folder.glob("test.*"):
         path.unlink()
     (folder / "dict.de.txt").unlink()
-    with pytest.raises(UserError, match=r"dict\.de\.txt does not exist"):
+    with pytest.raises(InputError, match=r"dict\.de\.txt does not exist"):
         check_folder(folder)
-    with pytest.raises(UserError, match="has no binarized text"):
+    with pytest.raises(InputError, match="has no binarized text"):
         check_folder(folder / "nowhere")

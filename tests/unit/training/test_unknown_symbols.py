@@ -11,7 +11,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset, MonolingualDataset
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.training.unknown_symbols import check_unknown_symbols, unknown_share
 
 PAD, EOS, UNK = 1, 2, 3
@@ -51,12 +51,12 @@ def test_every_side_is_told_and_more_than_half_is_refused(
         "train, en (source): 25.00%",
         "train, de (target): 50.00%",
     ]
-    with pytest.raises(UserError, match=r"66\.7% .* train, de \(target\)"):
+    with pytest.raises(InputError, match=r"66\.7% .* train, de \(target\)"):
         check_unknown_symbols(pairs(dictionary, half, texts([UNK, UNK, 5, EOS], [EOS])))
 
 
 def test_text_of_a_language_model(dictionary: Dictionary) -> None:
     rows = texts([UNK, 5, UNK, EOS])
     data = MonolingualDataset(rows, rows.sizes, dictionary)
-    with pytest.raises(UserError, match=r"66\.7% .* valid, text"):
+    with pytest.raises(InputError, match=r"66\.7% .* valid, text"):
         check_unknown_symbols(SimpleNamespace(datasets={"valid": data}))

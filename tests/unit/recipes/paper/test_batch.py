@@ -52,8 +52,8 @@ def test_smaller_gpus_take_fewer_tokens_more_often(scripts: Any) -> None:
 def test_a_number_that_cannot_keep_the_batch_is_refused_and_one_that_does_is_named(gpus: str, scripts: Any) -> None:
     said = scripts.refused(ROW, "--dry-run", "--gpus", gpus)
     assert f"--gpus {gpus}: the paper's batch, 128 GPUs × 3,584 tokens, cannot be kept within 5%" in said
-    mend = said.rsplit("GPU_TOKENS=", 1)[1]
-    command = scripts.training(ROW, "--gpus", gpus, GPU_TOKENS=mend)
+    fix = said.rsplit("GPU_TOKENS=", 1)[1]
+    command = scripts.training(ROW, "--gpus", gpus, GPU_TOKENS=fix)
     seen = int(gpus) * value(command, "--max-tokens") * value(command, "--update-freq")
     assert seen == pytest.approx(PAPER[ROW], rel=0.01)
     assert value(command, "--max-tokens") < 3584, "what fits on the paper's GPUs"

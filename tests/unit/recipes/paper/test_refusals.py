@@ -1,4 +1,4 @@
-"""Input that cannot work: one line that names it and the mend, nothing begun."""
+"""Input that cannot work: one line that names it and the fix, nothing begun."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def test_a_missing_language_model_and_missing_data_name_the_command_that_makes_t
     words = ["--scale", "tiny", "--data", str(data), "--runs", str(runs)]
     said = scripts.refused(ROW, *words)
     lm = runs / "lm" / "en_cloze.pt"
-    mend = "bash recipes/lm/en_cloze.sh --scale tiny. Or name another: SRC_LM=FILE"
-    assert said == f"{lm}: no such file. Pretrain it: {mend}"
+    fix = "bash recipes/lm/en_cloze.sh --scale tiny. Or name another: SRC_LM=FILE"
+    assert said == f"{lm}: no such file. Pretrain it: {fix}"
     said = scripts.refused("wmt18_ende/tgt_ft", *words, TGT_LM="mine.pt")
     assert said.startswith("mine.pt: no such file. Pretrain it: bash recipes/lm/de_causal.sh --scale tiny.")
     said = scripts.refused(ROW, *words, "--bitext", "640K", SRC_LM=__file__)

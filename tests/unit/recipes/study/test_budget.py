@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from study import budget
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 
 def test_a_preset_can_be_changed_number_by_number_and_is_then_another_budget() -> None:
@@ -31,7 +31,7 @@ def test_a_preset_can_be_changed_number_by_number_and_is_then_another_budget() -
     ],
 )
 def test_what_is_no_number_is_named(words: list[str], said: str) -> None:
-    with pytest.raises(UserError) as error:
+    with pytest.raises(InputError) as error:
         budget.read(words)
     assert str(error.value).startswith(said)
 

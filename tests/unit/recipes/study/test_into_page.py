@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 REPORT = """# Study
 
@@ -76,19 +76,19 @@ def test_a_page_without_its_parts_or_with_an_unknown_one_is_refused_unchanged(pl
     from study.into_page import fill
 
     page = places[0]
-    with pytest.raises(UserError, match="has no line `<!-- study synopsis cpu: HEADING -->`"):
+    with pytest.raises(InputError, match="has no line `<!-- study synopsis cpu: HEADING -->`"):
         fill(*places, "synopsis", "cpu")
     page.write_text(PAGE.replace("Difference", "Gain"), encoding="utf-8")
-    with pytest.raises(UserError, match="'Gain' is no heading of the report"):
+    with pytest.raises(InputError, match="'Gain' is no heading of the report"):
         fill(*places, "ende", "cpu")
     assert "old" in page.read_text(encoding="utf-8")
     page.write_text(PAGE.replace("<!-- end -->\nKept.", "Kept."), encoding="utf-8")
-    with pytest.raises(UserError, match="the part 'BLEU by pairs' has no line `<!-- end -->`"):
+    with pytest.raises(InputError, match="the part 'BLEU by pairs' has no line `<!-- end -->`"):
         fill(*places, "ende", "cpu")
     assert "Kept." in page.read_text(encoding="utf-8")
     page.write_text(PAGE.removesuffix("<!-- end -->\n"), encoding="utf-8")
-    with pytest.raises(UserError, match="the part 'Difference' has no line `<!-- end -->`"):
+    with pytest.raises(InputError, match="the part 'Difference' has no line `<!-- end -->`"):
         fill(*places, "ende", "cpu")
     page.unlink()
-    with pytest.raises(UserError, match=r"RESULTS\.md: no such file"):
+    with pytest.raises(InputError, match=r"RESULTS\.md: no such file"):
         fill(*places, "ende", "cpu")

@@ -9,7 +9,7 @@ from study import plan
 from study.budget import ALL, CPU, GPU, Budget
 from study.task import TASKS
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 ENDE = TASKS["debian_ende"]
 SMALL = Budget("custom", sizes=(10, 5), seeds=(1, 2), updates=((5, 100), (10, 200)))
@@ -52,7 +52,7 @@ def test_what_is_named_twice_is_run_once() -> None:
 def test_all_pairs_are_as_many_as_the_corpus_has() -> None:
     jobs = plan.make(dataclasses.replace(SMALL, sizes=(ALL, 10, 50)), ENDE, ["baseline"], pairs=50)
     assert [job.size for job in jobs] == [50, 10, 50, 10], "a size is run once"
-    with pytest.raises(UserError, match="--sizes 51: the corpus has 50 training pairs"):
+    with pytest.raises(InputError, match="--sizes 51: the corpus has 50 training pairs"):
         plan.make(dataclasses.replace(SMALL, sizes=(51,)), ENDE, ["baseline"], pairs=50)
 
 
@@ -94,5 +94,5 @@ def test_rows_that_read_a_language_model_wait_for_those_that_are_pretrained() ->
 
 
 def test_a_row_that_there_is_not_is_named() -> None:
-    with pytest.raises(UserError, match=r"--rows src_bert: debian_ende has no such row\. It has: baseline, src_elmo"):
+    with pytest.raises(InputError, match=r"--rows src_bert: debian_ende has no such row\. It has: baseline, src_elmo"):
         plan.make(SMALL, ENDE, ("baseline", "src_bert"), pairs=50)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from study.task import read_lines
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "data-prep"))
 import corpus
@@ -29,5 +29,5 @@ def test_it_reads_the_lines_that_data_prep_makes(tmp_path: Path, packed: bool) -
 
 
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"test\.de: no such file, nor test\.de\.xz\. Set CORPUS"):
+    with pytest.raises(InputError, match=r"test\.de: no such file, nor test\.de\.xz\. Set CORPUS"):
         read_lines(tmp_path, "test.de")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.report.page import examples, texts
 from lmfusion.report.page.examples import Piece, make_examples, mark
 from lmfusion.report.page.notices import WARNING, Notices
@@ -141,7 +141,7 @@ def test_texts_may_be_given_by_hand(maker, compared) -> None:
     assert texts.is_reference_of(comparison, reference)
     assert find(comparison, source=source, reference=reference).references == REFERENCES
     assert not texts.is_reference_of(comparison, source)
-    with pytest.raises(UserError, match="there is no such file"):
+    with pytest.raises(InputError, match="there is no such file"):
         texts.is_reference_of(comparison, maker.folder / "nowhere")
 
 

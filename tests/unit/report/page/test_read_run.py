@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lmfusion.errors import UserError
+from lmfusion.errors import InputError
 from lmfusion.report.page.find import Found, find_runs
 from lmfusion.report.page.notices import BAD_INPUT, Notices
 from lmfusion.report.page.read_run import read_run
@@ -176,5 +176,5 @@ def test_what_is_no_run_folder_is_named(tmp_path: Path, name: str, said: str) ->
 
 
 def test_a_row_without_a_folder_is_an_error() -> None:
-    with pytest.raises(UserError, match="ROW=FOLDER with both parts"):
+    with pytest.raises(InputError, match="ROW=FOLDER with both parts"):
         find_runs(["row="], Notices())
