@@ -1,4 +1,4 @@
-"""What a released model was trained with, and how to ask the user for what is not known."""
+"""What a released model is and was trained with, and how to ask the user for what is not known."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ from typing import Any, NoReturn
 
 from lmfusion.errors import UserError
 
+CLOZE, CAUSAL, SEQ2SEQ = "bi_transformer_lm", "uni_transformer_lm", "transformer_lmfusion"
+ARCHITECTURES = {
+    **dict.fromkeys(["bi_transformer_lm", "bi_transformer_lm_big", "bi_transformer_lm_big_non_cloze"], CLOZE),
+    **dict.fromkeys(["transformer_lm", "transformer_lm_big", "transformer_lm_wiki103", "transformer_lm_gbw"], CAUSAL),
+    **dict.fromkeys(["transformer", "transformer_iwslt_de_en", "transformer_wmt_en_de"], SEQ2SEQ),
+    **dict.fromkeys(["transformer_wmt_en_de_big", "transformer_wmt_en_de_big_t2t"], SEQ2SEQ),
+    **dict.fromkeys(["transformer_vaswani_wmt_en_de_big", "transformer_vaswani_wmt_en_fr_big"], SEQ2SEQ),
+}
+# lmfusion's own, where a file in its format describes a language model.
+OURS = {f"{name}{size}": name for name in (CLOZE, CAUSAL) for size in ("", "_big")}
+NAMES = {CLOZE: "a cloze language model", CAUSAL: "a causal language model", SEQ2SEQ: "a sequence-to-sequence model"}
+
 
 @dataclass(frozen=True)
 class Arguments:
@@ -18,7 +30,7 @@ class Arguments:
         values: by name; None counts as not given, as everywhere in fairseq.
         complete: whether they are those of a training command: an option that is not among them had its default.
         origin: whose flags they are, for messages.
-        mend: how the user can give what is missing; ``{flags}`` stands for ``NAME=VALUE``, by ``flag``, for each.
+        fix: how the user can give what is missing; ``{flags}`` stands for ``NAME=VALUE``, by ``flag``, for each.
         flag: of ``lmfusion convert``, to give one.
         asked: the names whose values mattered so far.
     """
@@ -26,7 +38,7 @@ class Arguments:
     values: Mapping[str, Any]
     complete: bool
     origin: str
-    mend: str
+    fix: str
     flag: str
     asked: set[str] = field(default_factory=set, compare=False)
 
@@ -49,7 +61,7 @@ class Arguments:
             verb = "is" if len(unknown) == 1 else "are"
             raise UserError(
                 f"{self.origin}: {' and '.join(unknown)} {verb} not known and cannot be seen in the weights. "
-                f"{self.mend.format(flags=given)}"
+                f"{self.fix.format(flags=given)}"
             )
 
     def require_unless_complete(self, *names: str) -> None:

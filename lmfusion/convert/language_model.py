@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary
 from torch import Tensor
 
-from lmfusion.convert.architectures import CAUSAL, CLOZE
-from lmfusion.convert.arguments import Arguments
+from lmfusion.convert.arguments import CAUSAL, CLOZE, Arguments
+from lmfusion.convert.mapping import FIRST_POSITION
+from lmfusion.convert.released import count_layers, rows
 from lmfusion.errors import UserError
 
-FIRST_POSITION = Dictionary().pad() + 1  # fairseq numbers positions from here on
 Config = dict[str, Any]
 
 # What the released code knows and lmfusion does not, with the value that means "not used".
@@ -163,13 +162,3 @@ def _targets(args: Arguments, weights: Mapping[str, Tensor], prefix: str) -> lis
         "past": args.switch("past_target"),
     }
     return [name for name, is_chosen in chosen.items() if is_chosen]
-
-
-def rows(weights: Mapping[str, Tensor], name: str) -> int:
-    """Rows of a weight; 0 if there is none of this name, which is an error where nothing else tells the size."""
-    return weights[name].size(0) if name in weights and weights[name].dim() else 0
-
-
-def count_layers(weights: Mapping[str, Tensor], prefix: str) -> int:
-    """Number of blocks whose weights begin with a prefix that ends with a dot."""
-    return len({name[len(prefix) :].split(".")[0] for name in weights if name.startswith(prefix)})

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
-from lmfusion.convert.architectures import ARCHITECTURES, NAMES, OURS
-from lmfusion.convert.arguments import Arguments
+from lmfusion.convert.arguments import ARCHITECTURES, NAMES, OURS, Arguments
 from lmfusion.convert.language_model import sizes_seen
 from lmfusion.convert.released import read_lm_values
 from lmfusion.errors import UserError
-
-SIDES = {"src": "source", "tgt": "target"}
+from lmfusion.fusion.config import SIDE_NAMES
 
 
 @dataclass(frozen=True)
@@ -98,9 +96,9 @@ class LMFiles:
         self._known[side] = Arguments(
             values={**(file.values if file is not None else {}), **self.args.get(side, {})},
             complete=file is not None,
-            origin=f"the {SIDES[side]} language model in {self.origin}"
+            origin=f"the {SIDE_NAMES[side]} language model in {self.origin}"
             + (f" ({file.path})" if file is not None else ""),
-            mend=f"Give the language model's own file by --{side}-lm (or --lm), or say {{flags}}.",
+            fix=f"Give the language model's own file by --{side}-lm (or --lm), or say {{flags}}.",
             flag=f"--{side}-lm-arg",
         )
         return self._known[side]
@@ -111,26 +109,26 @@ class LMFiles:
         if len(fitting) > 1:
             names = ", ".join(file.path for file in fitting)
             raise UserError(
-                f"several files may describe the {SIDES[side]} language model: {names}. Give it by --{side}-lm."
+                f"several files may describe the {SIDE_NAMES[side]} language model: {names}. Give it by --{side}-lm."
             )
         return fitting[0] if fitting else None
 
-    def check_used(self, sides: Mapping[str, bool]) -> None:
+    def check_used(self, lms: Container[str]) -> None:
         """Refuse what was given for nothing.
 
         Args:
-            sides: whether each has a language model.
+            lms: the sides that have a language model.
 
         Raises:
             UserError: naming the flag.
         """
-        for side, has_lm in sides.items():
+        for side, side_name in SIDE_NAMES.items():
             for name, given in (("lm", self.by_side.get(side)), ("lm-arg", self.args.get(side))):
-                if given and not has_lm:
+                if given and side not in lms:
                     raise UserError(
-                        f"--{side}-{name} would be ignored: {self.origin} has no {SIDES[side]} language model."
+                        f"--{side}-{name} would be ignored: {self.origin} has no {side_name} language model."
                     )
-            if has_lm:
+            if side in lms:
                 self._known[side].check_asked(self.args.get(side, {}))
         for file in self.either:
             if file.path not in self._used:

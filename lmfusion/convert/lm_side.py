@@ -11,16 +11,13 @@ from typing import Any
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from lmfusion.convert.architectures import CLOZE
 from lmfusion.convert.arguments import Arguments
-from lmfusion.convert.language_model import family_of, lm_config
+from lmfusion.convert.language_model import CLOZE, family_of, lm_config
 from lmfusion.convert.lm_files import LMFiles
-from lmfusion.convert.lm_weights import lm_ignored, lm_moves
-from lmfusion.convert.plan import Move, layer_norm, linear, move
-from lmfusion.convert.state_lists import state_list
-from lmfusion.convert.variant import FORWARD, HIDES_SELF, SEES_SELF, Reading
+from lmfusion.convert.mapping import Row, Shape, WeightMapping, map_lm, map_names, names_without_weights
+from lmfusion.convert.variant import FORWARD, HIDES_SELF, SEES_SELF, LMOutputSpec, StateList
 from lmfusion.errors import UserError
-from lmfusion.fusion.config import ELMO, FINETUNE
+from lmfusion.fusion.config import ELMO, FINETUNE, SIDE_NAMES, STACKS
 from lmfusion.lm.old_checkpoints import modern_side
 from lmfusion.lm.vocabulary import dictionary_hash
 
@@ -37,7 +34,7 @@ _DROPOUTS = {
 
 @dataclass(frozen=True)
 class LMSide:
-    """A side's language model in the released format.
+    """Hold what is known of a side's language model in the released format.
 
     Attributes:
         side: ``"src"`` or ``"tgt"``.
@@ -46,8 +43,7 @@ class LMSide:
         fusion: ``"elmo"`` or ``"finetune"``.
         family: of the language model.
         config: our flags of it.
-        reading: how it is read.
-        output_dim: channels of the encoder or decoder.
+        output_spec: which of its states are used.
     """
 
     side: str
@@ -56,72 +52,53 @@ class LMSide:
     fusion: str
     family: str
     config: Config
-    reading: Reading
-    output_dim: int
+    output_spec: LMOutputSpec
 
-    @property
-    def target(self) -> str:
-        """Prefix of our representation's weights."""
-        return {"src": "encoder", "tgt": "decoder"}[self.side] + ".embed_tokens.representation."
+    def mappings(self, weights: Mapping[str, Tensor], shapes: Mapping[str, Shape]) -> list[WeightMapping]:
+        """Return what becomes of its weights.
 
-    def moves(self, args: Arguments, weights: Mapping[str, Tensor], vocabulary: int) -> list[Move]:
-        """Where its weights go."""
-        moves = lm_moves(self.config, vocabulary, self.inner, f"{self.target}lm.", softmax=False)
-        size = self.config["decoder_embed_dim"]
-        if self.fusion == ELMO:
-            size = mixed_size(self.config, self.reading)
-            count = weights[f"{self.base}weights"].numel()
-            moves.append(move(f"{self.base}weights", f"{self.target}mix.weights", count))
-            moves.append(move(f"{self.base}gamma", f"{self.target}mix.gamma", 1))
-            if is_affine(args, weights, self.base):
-                moves += layer_norm(f"{self.base}layer_norm", f"{self.target}mix.layer_norm", size)
-        if size != self.output_dim:
-            short = self.fusion != ELMO and f"{self.base}projection.weight" not in weights
-            moves += linear(
-                f"{self.base}{'proj' if short else 'projection'}",
-                f"{self.target}projection",
-                self.output_dim,
-                size,
-                bias=False,
-            )
-        return moves
+        Args:
+            weights: in the released format.
+            shapes: of our whole model's weights, by name.
+        """
+        ours = f"{STACKS[self.side]}.embed_tokens.representation."
+        has_short_name = self.fusion != ELMO and f"{self.base}projection.weight" not in weights
+        table = (
+            Row(r"mix\.(weights|gamma|layer_norm\.\w+)", r"\1"),
+            Row(r"projection\.weight", "proj.weight" if has_short_name else "projection.weight"),
+        )
+        return [
+            *map_lm(self.config, shapes, f"{ours}lm.", self.inner),
+            *map_names(table, shapes, ours, self.base),
+        ]
 
     def ignored(self) -> list[str]:
-        """Names that are no weights, or of no use inside: a softmax."""
-        return [*lm_ignored(self.inner), f"{self.inner}embed_out"]
+        """Return names that are no weights, or of no use inside: a softmax."""
+        return [*names_without_weights(self.inner), f"{self.inner}embed_out"]
 
     def values(self, args: Arguments, weights: Mapping[str, Tensor]) -> Config:
-        """Flags of our model for this side, without the description of the language model."""
-        values: Config = {f"{self.side}_fusion": self.fusion}
-        if self.fusion == ELMO:
-            values[f"{self.side}_elmo_affine"] = is_affine(args, weights, self.base)
-            values[f"{self.side}_elmo_dropout"] = args.number("elmo_dropout", 0.0)
-        return values
+        """Return flags of our model for this side, without the description of the language model."""
+        if self.fusion != ELMO:
+            return {f"{self.side}_fusion": self.fusion}
+        return {
+            f"{self.side}_fusion": self.fusion,
+            f"{self.side}_elmo_affine": args.switch("elmo_affine", f"{self.base}layer_norm.weight" in weights),
+            f"{self.side}_elmo_dropout": args.number("elmo_dropout", 0.0),
+        }
 
     def description(self, dictionary: Dictionary, fingerprint: str) -> str:
-        """What our checkpoints keep of the language model."""
+        """Return what our checkpoints keep of the language model, as JSON."""
         described = {
             "lm": {"family": self.family, **self.config},
             "dictionary_hash": dictionary_hash(dictionary.symbols),
             "fingerprint": fingerprint,
-            "reading": self.reading.to_dict(),
+            "reading": self.output_spec.to_dict(),
         }
         return json.dumps(modern_side(described))
 
 
-def is_affine(args: Arguments, weights: Mapping[str, Tensor], base: str) -> bool:
-    """Whether the mix's layer norm learned a scale and a shift."""
-    return args.switch("elmo_affine", f"{base}layer_norm.weight" in weights)
-
-
-def mixed_size(config: Config, reading: Reading) -> int:
-    """Channels C' of the states an ELMo mix is made of."""
-    paired = reading.states.paired if reading.states is not None else "targets" in config
-    return int(config["decoder_embed_dim"]) * (2 if paired else 1)
-
-
 def find_lm(side: str, args: Arguments, weights: Mapping[str, Tensor]) -> tuple[str, str, str] | None:
-    """Whether and how a side stands on a language model.
+    """Find the language model that a side stands on.
 
     Returns:
         prefix of the embedding, prefix of the language model's weights in it, and the strategy; None if it does not.
@@ -129,7 +106,7 @@ def find_lm(side: str, args: Arguments, weights: Mapping[str, Tensor]) -> tuple[
     Raises:
         UserError: if its flags say so and there is no language model among the weights.
     """
-    part = {"src": "encoder", "tgt": "decoder"}[side]
+    part = STACKS[side]
     base = f"{part}.embedder." if side == "src" and args.switch("embedding_only") else f"{part}.embed_tokens."
     inside = {name[len(base) :].split(".")[0] for name in weights if name.startswith(base) and ".decoder." in name}
     path = str(args.get(f"{part}_embed_path", ""))
@@ -157,7 +134,7 @@ def lm_side(
     weights: Mapping[str, Tensor],
     config: Config,
 ) -> LMSide:
-    """A side's language model.
+    """Return a side's language model with our flags of it.
 
     Args:
         side: ``"src"`` or ``"tgt"``.
@@ -179,25 +156,25 @@ def lm_side(
             f"{args.origin} has a causal language model in its encoder, which neither the released code nor lmfusion "
             f"can use there."
         )
-    limit = config["max_source_positions" if side == "src" else "max_target_positions"]
+    limit = config[f"max_{SIDE_NAMES[side]}_positions"]
     inside = lm_config(lm_files.arguments(side, family, weights, inner), weights, inner, family, limit=limit)
     if not inside["decoder_learned_pos"]:  # sinusoids have no end: the released code minds the outer limit alone
         inside["max_target_positions"] = max(limit, inside["max_target_positions"])
-    output_dim = config["encoder_embed_dim" if side == "src" else "decoder_embed_dim"]
+    output_dim = config[f"{STACKS[side]}_embed_dim"]
     if fusion == ELMO:
         args.require_unless_complete("elmo_softmax")
-        reading = Reading(states=state_list(inside, weights, base, output_dim))
+        output_spec = LMOutputSpec(states=_state_list(inside, weights, base, output_dim))
     else:
         if side == "src":
             args.require_unless_complete("bilm_add_bos")
         inside.update({ours: args.number(theirs, inside[ours]) for ours, theirs in _DROPOUTS.items()})
         leading_eos = side == "tgt" or args.switch("bilm_add_bos")
-        reading = Reading(leading_eos=leading_eos, top=_top(side, inside, args))
-    return LMSide(side, base, inner, fusion, family, inside, reading, output_dim)
+        output_spec = LMOutputSpec(leading_eos=leading_eos, top=_top(side, inside, args))
+    return LMSide(side, base, inner, fusion, family, inside, output_spec)
 
 
 def _top(side: str, config: Config, args: Arguments) -> str:
-    """What the released code takes as a language model's output."""
+    """Return which state the released code takes as a language model's output."""
     if "targets" not in config:
         return SEES_SELF
     if "self" not in config["targets"]:
@@ -223,3 +200,47 @@ def _hides_the_token(args: Arguments) -> bool:
             f"trained by the code of the nine days before, convert it with {args.flag} bilm_mask_last_state=full."
         )
     return False
+
+
+def _state_list(config: dict[str, Any], weights: Mapping[str, Tensor], base: str, output_dim: int) -> StateList | None:
+    """Return which states an ELMo mix of the released code is made of, as its weights tell.
+
+    Args:
+        config: our flags of the language model.
+        weights: of the whole checkpoint.
+        base: prefix of the embedding's weights.
+        output_dim: channels of the encoder or decoder.
+
+    Returns:
+        None for what lmfusion mixes by itself: all states, those of two towers paired.
+
+    Raises:
+        UserError: if the number of shares or their size is that of no list.
+    """
+    size, count = config["decoder_embed_dim"], weights[f"{base}weights"].numel()
+    mixed = _channels(weights, base, output_dim)
+    if "targets" not in config and (mixed, count) == (size, 1 + config["decoder_layers"]):
+        return None
+    has_join = "self" in config.get("targets", [])
+    for states in _candidates(has_join) if "targets" in config else ():
+        if mixed == size * (2 if states.paired else 1) and count == len(states.names(config["decoder_layers"])):
+            is_ours = states == StateList(paired=True, context=has_join, joined=has_join)
+            return None if is_ours else states
+    raise UserError(
+        f"{base}weights has shares for {count} states of {mixed} channels, and a language model of "
+        f"{config['decoder_layers']} layers and {size} channels has no such list of states."
+    )
+
+
+def _candidates(has_join: bool) -> list[StateList]:
+    paired = [(True, True)] if has_join else [(False, False), (True, False)]
+    single = [(False, False), (False, True), (True, False), (True, True)] if has_join else paired
+    return [StateList(True, *rest) for rest in paired] + [StateList(False, *rest) for rest in single]
+
+
+def _channels(weights: Mapping[str, Tensor], base: str, output_dim: int) -> int:
+    """Return C' of the states: of what they are normalized or projected from; without either it is the model's own."""
+    projection, norm = weights.get(f"{base}projection.weight"), weights.get(f"{base}layer_norm.weight")
+    if projection is not None and projection.dim() == 2:
+        return projection.size(1)
+    return norm.numel() if norm is not None else output_dim

@@ -6,11 +6,13 @@ Such a file is a pickle of weights and of the ``argparse.Namespace`` of the trai
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq.data import Dictionary
 from torch import Tensor
 
 from lmfusion.checkpoint.reading import model_config, read_checkpoint
@@ -102,3 +104,28 @@ def _read(path: Path, drop_meters: bool) -> dict[str, Any]:
                     f"--drop-meters reads past these, running nothing."
                 ) from error
             raise
+
+
+def rows(weights: Mapping[str, Tensor], name: str) -> int:
+    """Rows of a weight; 0 if there is none of this name, which is an error where nothing else tells the size."""
+    return weights[name].size(0) if name in weights and weights[name].dim() else 0
+
+
+def count_layers(weights: Mapping[str, Tensor], prefix: str) -> int:
+    """Number of blocks whose weights begin with a prefix that ends with a dot."""
+    return len({name[len(prefix) :].split(".")[0] for name in weights if name.startswith(prefix)})
+
+
+def check_size(dictionary: Dictionary, path: str | Path, weights: Mapping[str, Tensor], embedding: str) -> None:
+    """Refuse a dictionary of another size than the embedding's.
+
+    Raises:
+        UserError: naming both sizes.
+    """
+    if embedding in weights and rows(weights, embedding) != len(dictionary):
+        special = dictionary.nspecial
+        raise UserError(
+            f"{path} has {len(dictionary)} symbols ({len(dictionary) - special} lines and fairseq's {special} special "
+            f"ones), and {embedding} has {rows(weights, embedding)} rows: give the dictionary that the model was "
+            f"trained with."
+        )

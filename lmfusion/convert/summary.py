@@ -108,7 +108,7 @@ def _of_lm(lm: PretrainedLM, tokens: Tensor) -> Iterator[tuple[str, Tensor]]:
         yield f"layer {number} forward", left
         yield f"layer {number} backward", right
     if lm.join is not None:
-        is_hidden = isinstance(lm, ReleasedLM) and lm.reading.top == HIDES_SELF
+        is_hidden = isinstance(lm, ReleasedLM) and lm.output_spec.top == HIDES_SELF
         yield f"joined, token {'hidden' if is_hidden else 'visible'}", lm.top_state(tokens)
 
 
