@@ -24,7 +24,7 @@ NAMES = {CLOZE: "a cloze language model", CAUSAL: "a causal language model", SEQ
 
 @dataclass(frozen=True)
 class Arguments:
-    """Flags a model was trained with, and how to ask the user for one that is not known.
+    """Hold the flags a model was trained with, and ask the user for one that is not known.
 
     Attributes:
         values: by name; None counts as not given, as everywhere in fairseq.
@@ -43,13 +43,13 @@ class Arguments:
     asked: set[str] = field(default_factory=set, compare=False)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A flag's value, or ``default`` where it was not given."""
+        """Return a flag's value, or ``default`` where it was not given."""
         self.asked.add(name)
         value = self.values.get(name)
         return default if value is None else value
 
     def require(self, *names: str) -> None:
-        """Refuse to guess.
+        """Refuse to guess flags.
 
         Raises:
             UserError: naming all of these flags that are not known, and how to give them.
@@ -86,7 +86,7 @@ class Arguments:
             )
 
     def switch(self, name: str, default: bool = False) -> bool:
-        """On or off.
+        """Return a flag that is on or off.
 
         Raises:
             UserError: if it is neither.
@@ -97,7 +97,7 @@ class Arguments:
         return bool(value)
 
     def integer(self, name: str, default: int | None = None, *, least: int = 1, most: int = 10**6) -> int:
-        """A whole number; without a default that is large enough it must be known.
+        """Return a whole number; without a default of at least ``least`` it must be known.
 
         Raises:
             UserError: if it is none, too small or large, or not known.
@@ -110,7 +110,7 @@ class Arguments:
         return int(value)
 
     def number(self, name: str, default: float) -> float:
-        """A number of at least 0, such as a dropout.
+        """Return a number of at least 0, such as a dropout.
 
         Raises:
             UserError: if it is none.
@@ -124,5 +124,5 @@ class Arguments:
         raise UserError(f"{self.origin}: {name} is {self.values[name]!r}, where {expected} is expected.")
 
     def updated(self, values: Mapping[str, Any]) -> Arguments:
-        """The same with these values on top."""
+        """Return the same with these values on top."""
         return replace(self, values={**self.values, **values})

@@ -29,7 +29,7 @@ from lmfusion.text.dictionaries import read_dictionary
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a user gives besides the checkpoint.
+    """Hold what a user gives besides the checkpoint.
 
     Attributes:
         dictionary: dict.txt of a language model, or of both sides.
@@ -52,7 +52,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Converted:
-    """A converted model, in eval mode, and the checkpoint fairseq would have saved of it."""
+    """Hold a converted model, in eval mode, and the checkpoint fairseq would have saved of it."""
 
     model: nn.Module
     checkpoint: dict[str, Any]

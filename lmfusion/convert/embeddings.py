@@ -19,7 +19,7 @@ OUTPUT = "decoder.output_projection.weight"
 
 @dataclass(frozen=True)
 class Embeddings:
-    """Input and output embeddings outside of language models: which are tied, and what scales them.
+    """Describe the embeddings outside of language models: which are tied, and what scales them.
 
     What ties them in the released format may come apart in ours, where a factor of their own has to be multiplied into
     one of them.
@@ -40,7 +40,7 @@ class Embeddings:
 
     @classmethod
     def of(cls, args: Arguments, lms: Container[str]) -> Embeddings:
-        """Find out from the training command, and which sides stand on a language model."""
+        """Describe them from the training command and the sides that stand on a language model."""
         share_all, alone = args.switch("share_all_embeddings"), args.switch("embedding_only")
         scales = {"src": 1.0 if alone else _scale(args, "encoder"), "tgt": _scale(args, "decoder")}
         return cls(
@@ -52,7 +52,7 @@ class Embeddings:
         )
 
     def values(self) -> dict[str, Any]:
-        """Return our flags."""
+        """Return our flags of them."""
         kept = {side: scale for side, scale in self.scales.items() if scale is not None and side not in self.folded}
         return {
             **{f"{side}_embed_scale": float(scale) for side, scale in kept.items()},

@@ -97,57 +97,66 @@ class LMSide:
         return json.dumps(modern_side(described))
 
 
-def find_lm(side: str, args: Arguments, weights: Mapping[str, Tensor]) -> tuple[str, str, str] | None:
-    """Find the language model that a side stands on.
-
-    Returns:
-        prefix of the embedding, prefix of the language model's weights in it, and the strategy; None if it does not.
-
-    Raises:
-        UserError: if its flags say so and there is no language model among the weights.
-    """
-    part = STACKS[side]
-    base = f"{part}.embedder." if side == "src" and args.switch("embedding_only") else f"{part}.embed_tokens."
-    inside = {name[len(base) :].split(".")[0] for name in weights if name.startswith(base) and ".decoder." in name}
-    path = str(args.get(f"{part}_embed_path", ""))
-    if not inside:
-        if path.startswith(("elmo:", "bilm:")):
-            raise UserError(
-                f"{args.origin} was trained with --{part}-embed-path {path}, but has no language model's weights "
-                f"({base}….decoder.…) in it."
-            )
-        return None
-    if len(inside) > 1:
-        raise UserError(f"{args.origin} has several language models below {base}: {', '.join(sorted(inside))}.")
-    has_mix = f"{base}weights" in weights
-    is_elmo = path.startswith("elmo:") or (has_mix and not path.startswith("bilm:"))
-    if is_elmo and not has_mix:
-        raise UserError(f"{args.origin} was trained with --{part}-embed-path {path}, but {base}weights is missing.")
-    return base, f"{base}{inside.pop()}.decoder.", ELMO if is_elmo else FINETUNE
-
-
 def lm_side(
-    side: str,
-    found: tuple[str, str, str],
-    args: Arguments,
-    lm_files: LMFiles,
-    weights: Mapping[str, Tensor],
-    config: Config,
-) -> LMSide:
-    """Return a side's language model with our flags of it.
+    side: str, args: Arguments, lm_files: LMFiles, weights: Mapping[str, Tensor], config: Config
+) -> LMSide | None:
+    """Return a side's language model with our flags of it; None where the side stands on none.
 
     Args:
         side: ``"src"`` or ``"tgt"``.
-        found: by :func:`find_lm`.
         args: of the sequence-to-sequence model.
-        lm_files: what is known of the language model.
+        lm_files: what is known of the language models.
         weights: of the checkpoint.
         config: our flags of the encoder and the decoder.
 
     Raises:
         UserError: if something needed is not known, or it is none that the released code can use there.
     """
-    base, inner, fusion = found
+    only_embedded = side == "src" and args.switch("embedding_only")
+    base = f"{STACKS[side]}.{'embedder' if only_embedded else 'embed_tokens'}."
+    path = str(args.get(f"{STACKS[side]}_embed_path", ""))
+    inner = _find_lm(side, base, path, args, weights)
+    if inner is None:
+        return None
+    family = _family(side, inner, args, weights)
+    is_mixed = f"{base}weights" in weights and not path.startswith("bilm:")
+    fusion = ELMO if is_mixed else FINETUNE
+    limit = config[f"max_{SIDE_NAMES[side]}_positions"]
+    inside = lm_config(lm_files.arguments(side, family, weights, inner), weights, inner, family, limit=limit)
+    if not inside["decoder_learned_pos"]:  # sinusoids have no end: the released code minds the outer limit alone
+        inside["max_target_positions"] = max(limit, inside["max_target_positions"])
+    if fusion == ELMO:
+        args.require_unless_complete("elmo_softmax")
+        output_spec = LMOutputSpec(states=_state_list(inside, weights, base, config[f"{STACKS[side]}_embed_dim"]))
+    else:
+        if side == "src":
+            args.require_unless_complete("bilm_add_bos")
+        inside.update({ours: args.number(theirs, inside[ours]) for ours, theirs in _DROPOUTS.items()})
+        leading_eos = side == "tgt" or args.switch("bilm_add_bos")
+        output_spec = LMOutputSpec(leading_eos=leading_eos, top=_top(side, inside, args))
+    return LMSide(side, base, inner, fusion, family, inside, output_spec)
+
+
+def _find_lm(side: str, base: str, path: str, args: Arguments, weights: Mapping[str, Tensor]) -> str | None:
+    """Return the prefix of the weights of a side's language model, if there is one below ``base``.
+
+    Raises:
+        UserError: if the flag (``path`` is its value) says so and there is none among the weights.
+    """
+    inside = {name[len(base) :].split(".")[0] for name in weights if name.startswith(base) and ".decoder." in name}
+    if len(inside) > 1:
+        raise UserError(f"{args.origin} has several language models below {base}: {', '.join(sorted(inside))}.")
+    missing = None
+    if not inside and path.startswith(("elmo:", "bilm:")):
+        missing = f"has no language model's weights ({base}….decoder.…) in it"
+    elif inside and path.startswith("elmo:") and f"{base}weights" not in weights:
+        missing = f"{base}weights is missing"
+    if missing is not None:
+        raise UserError(f"{args.origin} was trained with --{STACKS[side]}-embed-path {path}, but {missing}.")
+    return f"{base}{inside.pop()}.decoder." if inside else None
+
+
+def _family(side: str, inner: str, args: Arguments, weights: Mapping[str, Tensor]) -> str:
     family = family_of(weights, inner)
     if family is None:
         raise UserError(f"{args.origin}: there are no blocks of a language model below {inner}.")
@@ -156,21 +165,7 @@ def lm_side(
             f"{args.origin} has a causal language model in its encoder, which neither the released code nor lmfusion "
             f"can use there."
         )
-    limit = config[f"max_{SIDE_NAMES[side]}_positions"]
-    inside = lm_config(lm_files.arguments(side, family, weights, inner), weights, inner, family, limit=limit)
-    if not inside["decoder_learned_pos"]:  # sinusoids have no end: the released code minds the outer limit alone
-        inside["max_target_positions"] = max(limit, inside["max_target_positions"])
-    output_dim = config[f"{STACKS[side]}_embed_dim"]
-    if fusion == ELMO:
-        args.require_unless_complete("elmo_softmax")
-        output_spec = LMOutputSpec(states=_state_list(inside, weights, base, output_dim))
-    else:
-        if side == "src":
-            args.require_unless_complete("bilm_add_bos")
-        inside.update({ours: args.number(theirs, inside[ours]) for ours, theirs in _DROPOUTS.items()})
-        leading_eos = side == "tgt" or args.switch("bilm_add_bos")
-        output_spec = LMOutputSpec(leading_eos=leading_eos, top=_top(side, inside, args))
-    return LMSide(side, base, inner, fusion, family, inside, output_spec)
+    return family
 
 
 def _top(side: str, config: Config, args: Arguments) -> str:
@@ -217,24 +212,26 @@ def _state_list(config: dict[str, Any], weights: Mapping[str, Tensor], base: str
     Raises:
         UserError: if the number of shares or their size is that of no list.
     """
-    size, count = config["decoder_embed_dim"], weights[f"{base}weights"].numel()
-    mixed = _channels(weights, base, output_dim)
-    if "targets" not in config and (mixed, count) == (size, 1 + config["decoder_layers"]):
+    size, layers, count = config["decoder_embed_dim"], config["decoder_layers"], weights[f"{base}weights"].numel()
+    channels, targets = _channels(weights, base, output_dim), config.get("targets")
+    if targets is None and (channels, count) == (size, 1 + layers):
         return None
-    has_join = "self" in config.get("targets", [])
-    for states in _candidates(has_join) if "targets" in config else ():
-        if mixed == size * (2 if states.paired else 1) and count == len(states.names(config["decoder_layers"])):
-            is_ours = states == StateList(paired=True, context=has_join, joined=has_join)
-            return None if is_ours else states
+    has_join = "self" in (targets or [])
+    usual = StateList(paired=True, context=has_join, joined=has_join)
+    for states in _state_lists(has_join) if targets is not None else ():
+        if (channels, count) == (size * (2 if states.paired else 1), len(states.names(layers))):
+            return None if states == usual else states
     raise UserError(
-        f"{base}weights has shares for {count} states of {mixed} channels, and a language model of "
-        f"{config['decoder_layers']} layers and {size} channels has no such list of states."
+        f"{base}weights has shares for {count} states of {channels} channels, and a language model of {layers} layers "
+        f"and {size} channels has no such list of states."
     )
 
 
-def _candidates(has_join: bool) -> list[StateList]:
-    paired = [(True, True)] if has_join else [(False, False), (True, False)]
-    single = [(False, False), (False, True), (True, False), (True, True)] if has_join else paired
+def _state_lists(has_join: bool) -> list[StateList]:
+    """Return the lists that versions of the released code mix."""
+    without_join = [(False, False), (True, False)]
+    paired = [(True, True)] if has_join else without_join
+    single = [(False, False), (False, True), (True, False), (True, True)] if has_join else without_join
     return [StateList(True, *rest) for rest in paired] + [StateList(False, *rest) for rest in single]
 
 

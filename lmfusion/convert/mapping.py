@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 class Row(NamedTuple):
-    """One row of a table of names.
+    """Say how weights of ours are called in the released format.
 
     Attributes:
         ours: regular expression of our names.
@@ -85,7 +85,7 @@ def stack_table(part: str, weights: Mapping[str, Tensor]) -> list[Row]:
 
 @dataclass(frozen=True)
 class WeightMapping:
-    """What becomes of one weight of the released format.
+    """Say what becomes of one weight of the released format.
 
     Attributes:
         source: its name there.

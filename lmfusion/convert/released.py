@@ -23,17 +23,17 @@ _METERS = ("AverageMeter", "TimeMeter", "StopwatchMeter")
 
 
 class _DroppedMeter:
-    """Stands in for a running average of the released code's training, of which nothing is kept."""
+    """Stand in for a running average of the released code's training, of which nothing is kept."""
 
 
 def _stand_in(name: str) -> type:
-    """By the name the file has it under: PyTorch before 2.6 takes no other name beside a class."""
+    """Return a class of the name that the file has: PyTorch before 2.6 takes no other name beside a class."""
     return type(name, (_DroppedMeter,), {"__module__": "fairseq.meters"})
 
 
 @dataclass(frozen=True)
 class Released:
-    """What a checkpoint of the released code holds.
+    """Hold a checkpoint of the released code.
 
     Attributes:
         path: of the file.
@@ -79,7 +79,7 @@ def read_released(path: str | Path, *, drop_meters: bool = False) -> Released:
 
 
 def read_lm_values(path: str | Path, *, drop_meters: bool = False) -> dict[str, Any]:
-    """Training flags of a language model's own file, in the released format or lmfusion's, under the released names.
+    """Return the flags of a language model's own file (released format or lmfusion's) under the released names.
 
     Raises:
         UserError: as of :func:`read_released`.
@@ -107,12 +107,12 @@ def _read(path: Path, drop_meters: bool) -> dict[str, Any]:
 
 
 def rows(weights: Mapping[str, Tensor], name: str) -> int:
-    """Rows of a weight; 0 if there is none of this name, which is an error where nothing else tells the size."""
+    """Return the rows of a weight; 0 if there is none of this name, an error where nothing else tells the size."""
     return weights[name].size(0) if name in weights and weights[name].dim() else 0
 
 
 def count_layers(weights: Mapping[str, Tensor], prefix: str) -> int:
-    """Number of blocks whose weights begin with a prefix that ends with a dot."""
+    """Return the number of blocks whose weights begin with a prefix that ends with a dot."""
     return len({name[len(prefix) :].split(".")[0] for name in weights if name.startswith(prefix)})
 
 

@@ -17,11 +17,11 @@ from lmfusion.convert.embeddings import TARGET, Embeddings
 from lmfusion.convert.folding import Weights, fold_plain_shares, fold_projections
 from lmfusion.convert.language_model import check_heads, refuse_unsupported
 from lmfusion.convert.lm_files import LMFiles
-from lmfusion.convert.lm_side import LMSide, find_lm, lm_side
+from lmfusion.convert.lm_side import LMSide, lm_side
 from lmfusion.convert.mapping import apply_mapping, map_names, names_without_weights, shapes_of, stack_table
 from lmfusion.convert.released import Released, check_size, count_layers, rows
 from lmfusion.errors import UserError
-from lmfusion.fusion.config import ELMO, NONE, OWN, STACKS, FusionConfig
+from lmfusion.fusion.config import ELMO, NONE, OWN, STACKS
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.lm.freezing import state_fingerprint
 
@@ -32,7 +32,7 @@ Dictionaries = Mapping[str, tuple[str, Dictionary]]
 def convert_seq2seq(
     released: Released, args: Arguments, dictionaries: Dictionaries, lm_files: LMFiles
 ) -> tuple[TransformerLMFusion, Config, Config]:
-    """Convert a model.
+    """Convert a sequence-to-sequence model.
 
     Args:
         released: the checkpoint.
@@ -48,10 +48,8 @@ def convert_seq2seq(
     """
     weights = released.weights
     config = stack_config(args, weights)
-    lms = {}
-    for side in STACKS:
-        if (found := find_lm(side, args, weights)) is not None:
-            lms[side] = lm_side(side, found, args, lm_files, weights, config)
+    sides = {side: lm_side(side, args, lm_files, weights, config) for side in STACKS}
+    lms = {side: lm for side, lm in sides.items() if lm is not None}
     lm_files.check_used(lms)
     args, weights = _fold(args, weights, lms)
     embeddings = Embeddings.of(args, lms)
@@ -62,7 +60,7 @@ def convert_seq2seq(
         values[f"{side}_lm_config"] = lm.description(dictionaries[side][1], fingerprint="")
     task = SimpleNamespace(source_dictionary=dictionaries["src"][1], target_dictionary=dictionaries["tgt"][1])
     with building_from([released.path]):
-        model = TransformerLMFusion.build_model(_model_flags(values), task)
+        model = TransformerLMFusion.build_model(Namespace(**values), task)
     _load(model, weights, config, lms, embeddings, args.origin)
     for side, lm in lms.items():
         fingerprint = state_fingerprint(getattr(model, STACKS[side]).embed_tokens.lm)
@@ -146,12 +144,6 @@ def _check_dictionaries(
             f"encoder and decoder share one embedding (share_all_embeddings), but {src_path} and {tgt_path} differ: "
             f"give the joint dictionary by --dict."
         )
-
-
-def _model_flags(values: Mapping[str, Any]) -> Namespace:
-    """Return all flags of our model: these, and defaults."""
-    specs = {name: spec for name, spec in FusionConfig.__dataclass_fields__.items() if not name.startswith("_")}
-    return Namespace(**{**{name: spec.default for name, spec in specs.items()}, **values})
 
 
 def _load(
