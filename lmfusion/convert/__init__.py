@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from lmfusion.convert.converter import Converted, Inputs, convert
-from lmfusion.convert.summary import LayerSummary, Summary, summarize
+from lmfusion.convert.summary import Summary, summarize
 
-__all__ = ["Converted", "Inputs", "LayerSummary", "Summary", "convert", "summarize"]
+__all__ = ["Converted", "Inputs", "Summary", "convert", "summarize"]

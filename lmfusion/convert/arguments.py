@@ -1,4 +1,4 @@
-"""What a released model was trained with, and how to ask the user for what is not known."""
+"""What a released model is and was trained with, and how to ask the user for what is not known."""
 
 from __future__ import annotations
 
@@ -9,16 +9,28 @@ from typing import Any, NoReturn
 
 from lmfusion.errors import InputError
 
+CLOZE, CAUSAL, SEQ2SEQ = "bi_transformer_lm", "uni_transformer_lm", "transformer_lmfusion"
+ARCHITECTURES = {
+    **dict.fromkeys(["bi_transformer_lm", "bi_transformer_lm_big", "bi_transformer_lm_big_non_cloze"], CLOZE),
+    **dict.fromkeys(["transformer_lm", "transformer_lm_big", "transformer_lm_wiki103", "transformer_lm_gbw"], CAUSAL),
+    **dict.fromkeys(["transformer", "transformer_iwslt_de_en", "transformer_wmt_en_de"], SEQ2SEQ),
+    **dict.fromkeys(["transformer_wmt_en_de_big", "transformer_wmt_en_de_big_t2t"], SEQ2SEQ),
+    **dict.fromkeys(["transformer_vaswani_wmt_en_de_big", "transformer_vaswani_wmt_en_fr_big"], SEQ2SEQ),
+}
+# lmfusion's own, where a file in its format describes a language model.
+OURS = {f"{name}{size}": name for name in (CLOZE, CAUSAL) for size in ("", "_big")}
+NAMES = {CLOZE: "a cloze language model", CAUSAL: "a causal language model", SEQ2SEQ: "a sequence-to-sequence model"}
+
 
 @dataclass(frozen=True)
 class Arguments:
-    """Flags a model was trained with, and how to ask the user for one that is not known.
+    """Hold the flags a model was trained with, and ask the user for one that is not known.
 
     Attributes:
         values: by name; None counts as not given, as everywhere in fairseq.
         complete: whether they are those of a training command: an option that is not among them had its default.
         origin: whose flags they are, for messages.
-        mend: how the user can give what is missing; ``{flags}`` stands for ``NAME=VALUE``, by ``flag``, for each.
+        fix: how the user can give what is missing; ``{flags}`` stands for ``NAME=VALUE``, by ``flag``, for each.
         flag: of ``lmfusion convert``, to give one.
         asked: the names whose values mattered so far.
     """
@@ -26,18 +38,18 @@ class Arguments:
     values: Mapping[str, Any]
     complete: bool
     origin: str
-    mend: str
+    fix: str
     flag: str
     asked: set[str] = field(default_factory=set, compare=False)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """A flag's value, or ``default`` where it was not given."""
+        """Return a flag's value, or ``default`` where it was not given."""
         self.asked.add(name)
         value = self.values.get(name)
         return default if value is None else value
 
     def require(self, *names: str) -> None:
-        """Refuse to guess.
+        """Refuse to guess flags.
 
         Raises:
             InputError: naming all of these flags that are not known, and how to give them.
@@ -49,7 +61,7 @@ class Arguments:
             verb = "is" if len(unknown) == 1 else "are"
             raise InputError(
                 f"{self.origin}: {' and '.join(unknown)} {verb} not known and cannot be seen in the weights. "
-                f"{self.mend.format(flags=given)}"
+                f"{self.fix.format(flags=given)}"
             )
 
     def require_unless_complete(self, *names: str) -> None:
@@ -74,7 +86,7 @@ class Arguments:
             )
 
     def switch(self, name: str, default: bool = False) -> bool:
-        """On or off.
+        """Return a flag that is on or off.
 
         Raises:
             InputError: if it is neither.
@@ -85,7 +97,7 @@ class Arguments:
         return bool(value)
 
     def integer(self, name: str, default: int | None = None, *, least: int = 1, most: int = 10**6) -> int:
-        """A whole number; without a default that is large enough it must be known.
+        """Return a whole number; without a default of at least ``least`` it must be known.
 
         Raises:
             InputError: if it is none, too small or large, or not known.
@@ -98,7 +110,7 @@ class Arguments:
         return int(value)
 
     def number(self, name: str, default: float) -> float:
-        """A number of at least 0, such as a dropout.
+        """Return a number of at least 0, such as a dropout.
 
         Raises:
             InputError: if it is none.
@@ -112,5 +124,5 @@ class Arguments:
         raise InputError(f"{self.origin}: {name} is {self.values[name]!r}, where {expected} is expected.")
 
     def updated(self, values: Mapping[str, Any]) -> Arguments:
-        """The same with these values on top."""
+        """Return the same with these values on top."""
         return replace(self, values={**self.values, **values})

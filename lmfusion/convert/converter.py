@@ -10,19 +10,18 @@ from typing import Any
 from fairseq.data import Dictionary
 from torch import nn
 
+from lmfusion.checkpoint.budget import building_from
 from lmfusion.checkpoint.rewriting import write_checkpoint
-from lmfusion.convert.architectures import ARCHITECTURES, SEQ2SEQ
-from lmfusion.convert.arguments import Arguments
-from lmfusion.convert.build_seq2seq import build_seq2seq
-from lmfusion.convert.dictionaries import check_size
+from lmfusion.convert.arguments import ARCHITECTURES, SEQ2SEQ, Arguments
 from lmfusion.convert.fairseq_config import checkpoint, training_config
 from lmfusion.convert.folding import fold_projections
 from lmfusion.convert.language_model import lm_config
-from lmfusion.convert.lm_files import SIDES, LMFile, LMFiles
-from lmfusion.convert.lm_weights import lm_ignored, lm_moves
-from lmfusion.convert.plan import carry_out
-from lmfusion.convert.released import Released, read_released
+from lmfusion.convert.lm_files import LMFile, LMFiles
+from lmfusion.convert.mapping import apply_mapping, map_lm, names_without_weights, shapes_of
+from lmfusion.convert.released import Released, check_size, read_released
+from lmfusion.convert.seq2seq import convert_seq2seq
 from lmfusion.errors import InputError
+from lmfusion.fusion.config import SIDES
 from lmfusion.lm.loading import build
 from lmfusion.lm.transformer.base import TransformerLM
 from lmfusion.text.dictionaries import read_dictionary
@@ -30,7 +29,7 @@ from lmfusion.text.dictionaries import read_dictionary
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a user gives besides the checkpoint.
+    """Hold what a user gives besides the checkpoint.
 
     Attributes:
         dictionary: dict.txt of a language model, or of both sides.
@@ -53,7 +52,7 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Converted:
-    """A converted model, in eval mode, and the checkpoint fairseq would have saved of it."""
+    """Hold a converted model, in eval mode, and the checkpoint fairseq would have saved of it."""
 
     model: nn.Module
     checkpoint: dict[str, Any]
@@ -92,12 +91,8 @@ def convert(path: str | Path, inputs: Inputs) -> Converted:
         converted = _language_model(released, args, kind, inputs)
         args.check_asked(inputs.args)
         return converted
-    model, values, task = build_seq2seq(
-        released.weights,
-        args,
-        {side: _dictionary(inputs, side) for side in SIDES},
-        _lm_files(released, inputs),
-    )
+    dictionaries = {side: _dictionary(inputs, side) for side in SIDES}
+    model, values, task = convert_seq2seq(released, args, dictionaries, _lm_files(released, inputs))
     args.check_asked(inputs.args)
     config = training_config(SEQ2SEQ, values, "translation", task)
     return Converted(model, checkpoint(config, model.state_dict(), released.updates))
@@ -111,20 +106,20 @@ def _language_model(released: Released, args: Arguments, family: str, inputs: In
         "--src-lm-arg/--tgt-lm-arg": any(inputs.lm_args.values()),
     }
     for name in (name for name, given in useless.items() if given):
-        raise InputError(
-            f"{name} would be ignored: {released.path} is a language model. Give its dictionary by --dict."
-        )
+        raise InputError(f"{name} would be ignored for a language model ({released.path}): give its dictionary by --dict.")
     path, dictionary = _dictionary(inputs, "lm")
     prefix = "decoder."
     config = lm_config(args, released.weights, prefix, family, limit=1024)
     check_size(dictionary, path, released.weights, f"{prefix}embed_tokens.weight")
     weights, shared = fold_projections(released.weights, prefix, shared=config["share_decoder_input_output_embed"])
     config["share_decoder_input_output_embed"] = shared
-    moves = lm_moves(config, len(dictionary), prefix, "", softmax=True)
-    carried = carry_out(moves, weights, ignored=lm_ignored(prefix), what=str(released.path))
-    lm = build({"family": family, **config}, dictionary.symbols)
+    with building_from([released.path]):
+        lm = build({"family": family, **config}, dictionary.symbols)
     assert isinstance(lm, TransformerLM)
-    lm.load_state_dict({**carried, "symbol_table.codes": lm.symbol_table.codes})
+    mappings = map_lm(config, shapes_of(lm), "", prefix)
+    ignored = names_without_weights(prefix)
+    converted = apply_mapping(mappings, weights, ignored=ignored, origin=str(released.path))
+    lm.load_state_dict({**converted, "symbol_table.codes": lm.symbol_table.codes})
     targets = config.pop("targets", [])
     task = {
         "data": str(Path(path).resolve().parent),

@@ -15,7 +15,7 @@ from lmfusion.errors import LMFusionError
 
 
 def training_config(model: str, model_values: dict[str, Any], task: str, task_values: dict[str, Any]) -> dict[str, Any]:
-    """All sections, as plain values: fairseq's defaults and these.
+    """Return all sections, as plain values: fairseq's defaults and these.
 
     Args:
         model: name of one of our models.
@@ -34,7 +34,7 @@ def training_config(model: str, model_values: dict[str, Any], task: str, task_va
 
 @lru_cache
 def _defaults(model: str, task: str) -> dict[str, Any]:
-    """What fairseq-train would save if no flags were given."""
+    """Return what fairseq-train would save if no flags were given."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Hydra's news of its own versions
         parser = options.get_training_parser(default_task=task)
@@ -45,7 +45,7 @@ def _defaults(model: str, task: str) -> dict[str, Any]:
 
 
 def checkpoint(config: dict[str, Any], weights: dict[str, Any], updates: int) -> dict[str, Any]:
-    """What fairseq saves of a training, without an optimizer."""
+    """Return what fairseq saves of a training, without an optimizer."""
     history = {
         "criterion_name": "CrossEntropyCriterion",
         "optimizer_name": "FairseqNAG",

@@ -52,12 +52,12 @@ def _product(weights: Weights, embedding: str, projection: str, *, transposed: b
 
 
 def fold_scale(embedding: Tensor, scale: float) -> Tensor:
-    """An embedding (V x C) that, multiplied by sqrt(C) as always, is what ``scale`` made of the one given."""
+    """Return an embedding (V x C) that, multiplied by sqrt(C) as always, is what ``scale`` makes of the one given."""
     return (embedding.double() * (scale / math.sqrt(embedding.size(1)))).float()
 
 
 def fold_plain_shares(weights: Weights, prefix: str) -> Weights:
-    """Shares of an ELMo mix that were not put through a softmax, as those that are: w = (sum w) softmax(log w).
+    """Replace the shares of an ELMo mix without a softmax by those of one with it: w = (sum w) softmax(log w).
 
     Args:
         weights: of the whole checkpoint.

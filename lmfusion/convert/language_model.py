@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary
 from torch import Tensor
 
-from lmfusion.convert.architectures import CAUSAL, CLOZE
-from lmfusion.convert.arguments import Arguments
+from lmfusion.convert.arguments import CAUSAL, CLOZE, Arguments
+from lmfusion.convert.mapping import FIRST_POSITION
+from lmfusion.convert.released import count_layers, rows
 from lmfusion.errors import InputError
 
-FIRST_POSITION = Dictionary().pad() + 1  # fairseq numbers positions from here on
 Config = dict[str, Any]
 
 # What the released code knows and lmfusion does not, with the value that means "not used".
@@ -42,7 +41,7 @@ def refuse_unsupported(args: Arguments) -> None:
 
 
 def family_of(weights: Mapping[str, Tensor], prefix: str) -> str | None:
-    """Which language model has its weights below a prefix, if any."""
+    """Return which language model has its weights below a prefix that ends with a dot, if any."""
     for family, towers in ((CLOZE, "forward_layers."), (CAUSAL, "layers.")):
         if any(name.startswith(prefix + towers) for name in weights):
             return family
@@ -50,7 +49,7 @@ def family_of(weights: Mapping[str, Tensor], prefix: str) -> str | None:
 
 
 def lm_config(args: Arguments, weights: Mapping[str, Tensor], prefix: str, family: str, *, limit: int) -> Config:
-    """Our flags of a language model: from its training command where known, else from its weights.
+    """Return our flags of a language model: from its training command where known, else from its weights.
 
     Args:
         args: of its training.
@@ -64,12 +63,12 @@ def lm_config(args: Arguments, weights: Mapping[str, Tensor], prefix: str, famil
     """
     refuse_unsupported(args)
     args.require(*_unseen(args, weights, prefix))
-    seen = sizes_seen(weights, prefix, family)
+    sizes = sizes_seen(weights, prefix, family)
     tokens_per_sample = args.integer("tokens_per_sample", limit)
     config: Config = {
-        "decoder_embed_dim": args.integer("decoder_embed_dim", seen["decoder_embed_dim"]),
-        "decoder_ffn_embed_dim": args.integer("decoder_ffn_embed_dim", seen["decoder_ffn_embed_dim"]),
-        "decoder_layers": args.integer("decoder_layers", seen["decoder_layers"], most=len(weights) + 1),
+        "decoder_embed_dim": args.integer("decoder_embed_dim", sizes["decoder_embed_dim"]),
+        "decoder_ffn_embed_dim": args.integer("decoder_ffn_embed_dim", sizes["decoder_ffn_embed_dim"]),
+        "decoder_layers": args.integer("decoder_layers", sizes["decoder_layers"], most=len(weights) + 1),
         "decoder_attention_heads": args.integer("decoder_attention_heads"),
         "dropout": args.number("dropout", 0.1),
         "attention_dropout": args.number("attention_dropout", 0.0),
@@ -84,17 +83,21 @@ def lm_config(args: Arguments, weights: Mapping[str, Tensor], prefix: str, famil
         "max_target_positions": args.integer("max_target_positions", tokens_per_sample),
     }
     if config["decoder_learned_pos"] and not config["no_token_positional_embeddings"]:
-        # The table has one row for every position, and a cloze sample is two longer than fairseq counts.
-        table = rows(weights, f"{prefix}embed_positions.weight") - FIRST_POSITION
-        config["max_target_positions"] = (table if table > 2 else config["max_target_positions"]) - 2
+        config["max_target_positions"] = _learned_limit(weights, prefix, config["max_target_positions"])
     if family == CLOZE:
         config.update(_cloze_config(args, weights, prefix))
     check_heads(config, "decoder", args, 2 if config.get("double_final_heads") else 1)
     return config
 
 
+def _learned_limit(weights: Mapping[str, Tensor], prefix: str, limit: int) -> int:
+    """Return the longest sentence that a table of positions holds; ``limit`` stands for a table that is missing."""
+    table = rows(weights, f"{prefix}embed_positions.weight") - FIRST_POSITION
+    return (table if table > 2 else limit) - 2  # a cloze sample is two longer than fairseq counts
+
+
 def sizes_seen(weights: Mapping[str, Tensor], prefix: str, family: str) -> dict[str, int]:
-    """Sizes of a language model that its weights tell; 0 where the weight that tells it is missing."""
+    """Return the sizes of a language model that its weights tell; 0 where the weight that tells it is missing."""
     towers = prefix + ("forward_layers." if family == CLOZE else "layers.")
     return {
         "decoder_embed_dim": rows(weights, f"{towers}0.self_attn.out_proj.weight"),
@@ -117,7 +120,7 @@ def check_heads(config: Config, part: str, args: Arguments, factor: int = 1) -> 
 
 
 def _unseen(args: Arguments, weights: Mapping[str, Tensor], prefix: str) -> list[str]:
-    """Flags that the weights do not tell; what a training command does not say had its default."""
+    """Return the flags that the weights do not tell; what a training command does not say had its default."""
     names = ["decoder_attention_heads"]
     if not args.complete and any(name.startswith(f"{prefix}full_attn_layer.") for name in weights):
         names.append("double_final_heads")
@@ -147,7 +150,7 @@ def _cloze_config(args: Arguments, weights: Mapping[str, Tensor], prefix: str) -
 
 
 def _towers_are_one(weights: Mapping[str, Tensor], prefix: str) -> bool:
-    """The released code saves a shared tower under both names."""
+    """Return whether both towers have the same weights: the released code saves a shared one under both names."""
     backward = {name[len(prefix) :] for name in weights if name.startswith(f"{prefix}backward_layers.")}
     pairs = [(prefix + name, prefix + name.replace("backward_", "forward_", 1)) for name in backward]
     return all(other in weights and torch.equal(weights[name], weights[other]) for name, other in pairs)
@@ -163,13 +166,3 @@ def _targets(args: Arguments, weights: Mapping[str, Tensor], prefix: str) -> lis
         "past": args.switch("past_target"),
     }
     return [name for name, is_chosen in chosen.items() if is_chosen]
-
-
-def rows(weights: Mapping[str, Tensor], name: str) -> int:
-    """Rows of a weight; 0 if there is none of this name, which is an error where nothing else tells the size."""
-    return weights[name].size(0) if name in weights and weights[name].dim() else 0
-
-
-def count_layers(weights: Mapping[str, Tensor], prefix: str) -> int:
-    """Number of blocks whose weights begin with a prefix that ends with a dot."""
-    return len({name[len(prefix) :].split(".")[0] for name in weights if name.startswith(prefix)})

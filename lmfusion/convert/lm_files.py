@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
-from lmfusion.convert.architectures import ARCHITECTURES, NAMES, OURS
-from lmfusion.convert.arguments import Arguments
+from lmfusion.convert.arguments import ARCHITECTURES, NAMES, OURS, Arguments
 from lmfusion.convert.language_model import sizes_seen
 from lmfusion.convert.released import read_lm_values
 from lmfusion.errors import InputError
-
-SIDES = {"src": "source", "tgt": "target"}
+from lmfusion.fusion.config import SIDE_NAMES
 
 
 @dataclass(frozen=True)
 class LMFile:
-    """Flags of a language model's own file.
+    """Hold the flags of a language model's own file.
 
     Attributes:
         path: of the file.
@@ -31,7 +29,7 @@ class LMFile:
 
     @classmethod
     def read(cls, path: str, *, drop_meters: bool) -> LMFile:
-        """Read one.
+        """Read the flags of a language model's file.
 
         Raises:
             InputError: if it cannot be read, or holds something else than a language model.
@@ -44,41 +42,37 @@ class LMFile:
 
     @property
     def family(self) -> str | None:
-        """Of which kind it is; None where its architecture has a name of its own."""
+        """Return which kind of model it is; None where its architecture has a name of its own."""
         arch = str(self.values.get("_name") or self.values.get("arch"))
         return {**ARCHITECTURES, **OURS}.get(arch)
 
     def fits(self, sizes: Mapping[str, int]) -> bool:
-        """Whether it says nothing else than what is seen in the weights."""
+        """Return whether it says nothing else than what is seen in the weights: ``sizes`` by flag."""
         return all(self.values.get(name) in (None, size) for name, size in sizes.items())
 
 
+@dataclass(frozen=True)
 class LMFiles:
-    """Files and flags that the user gave about the language models inside.
+    """Hold the files and flags that the user gave about the language models inside.
 
-    Args:
+    Attributes:
         origin: the checkpoint, for messages.
         either: files for the side that they fit.
         by_side: files of one side.
         args: flags that the user gave, by side.
+        known: what :meth:`arguments` found, by side.
+        used: paths of the files that it took.
     """
 
-    def __init__(
-        self,
-        origin: str,
-        either: Sequence[LMFile],
-        by_side: Mapping[str, LMFile],
-        args: Mapping[str, Mapping[str, Any]],
-    ) -> None:
-        self.origin = origin
-        self.either = either
-        self.by_side = by_side
-        self.args = args
-        self._used: set[str] = set()
-        self._known: dict[str, Arguments] = {}
+    origin: str
+    either: Sequence[LMFile]
+    by_side: Mapping[str, LMFile]
+    args: Mapping[str, Mapping[str, Any]]
+    known: dict[str, Arguments] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
 
     def arguments(self, side: str, family: str, weights: Mapping[str, Tensor], inner: str) -> Arguments:
-        """What is known of a side's language model.
+        """Return what is known of a side's language model.
 
         Args:
             side: ``"src"`` or ``"tgt"``.
@@ -94,16 +88,13 @@ class LMFiles:
             raise InputError(
                 f"--{side}-lm {file.path} is {NAMES[str(file.family)]}, and inside there is {NAMES[family]}."
             )
-        self._used.add(file.path if file is not None else "")
-        self._known[side] = Arguments(
-            values={**(file.values if file is not None else {}), **self.args.get(side, {})},
-            complete=file is not None,
-            origin=f"the {SIDES[side]} language model in {self.origin}"
-            + (f" ({file.path})" if file is not None else ""),
-            mend=f"Give the language model's own file by --{side}-lm (or --lm), or say {{flags}}.",
-            flag=f"--{side}-lm-arg",
-        )
-        return self._known[side]
+        values, origin = self.args.get(side, {}), f"the {SIDE_NAMES[side]} language model in {self.origin}"
+        if file is not None:
+            self.used.add(file.path)
+            values, origin = {**file.values, **values}, f"{origin} ({file.path})"
+        fix = f"Give the language model's own file by --{side}-lm (or --lm), or say {{flags}}."
+        self.known[side] = Arguments(values, file is not None, origin, fix, f"--{side}-lm-arg")
+        return self.known[side]
 
     def _choose(self, side: str, family: str, sizes: Mapping[str, int]) -> LMFile | None:
         right = [file for file in self.either if file.family in (None, family)]
@@ -111,29 +102,29 @@ class LMFiles:
         if len(fitting) > 1:
             names = ", ".join(file.path for file in fitting)
             raise InputError(
-                f"several files may describe the {SIDES[side]} language model: {names}. Give it by --{side}-lm."
+                f"several files may describe the {SIDE_NAMES[side]} language model: {names}. Give it by --{side}-lm."
             )
         return fitting[0] if fitting else None
 
-    def check_used(self, sides: Mapping[str, bool]) -> None:
-        """Refuse what was given for nothing.
+    def check_used(self, lms: Container[str]) -> None:
+        """Refuse files and flags that were given for nothing.
 
         Args:
-            sides: whether each has a language model.
+            lms: the sides that have a language model.
 
         Raises:
             InputError: naming the flag.
         """
-        for side, has_lm in sides.items():
+        for side, side_name in SIDE_NAMES.items():
             for name, given in (("lm", self.by_side.get(side)), ("lm-arg", self.args.get(side))):
-                if given and not has_lm:
+                if given and side not in lms:
                     raise InputError(
-                        f"--{side}-{name} would be ignored: {self.origin} has no {SIDES[side]} language model."
+                        f"--{side}-{name} would be ignored: {self.origin} has no {side_name} language model."
                     )
-            if has_lm:
-                self._known[side].check_asked(self.args.get(side, {}))
+            if side in lms:
+                self.known[side].check_asked(self.args.get(side, {}))
         for file in self.either:
-            if file.path not in self._used:
+            if file.path not in self.used:
                 raise InputError(
                     f"--lm {file.path} would be ignored: it is not needed for what {self.origin} has inside."
                 )

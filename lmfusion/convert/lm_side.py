@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,20 +10,16 @@ from typing import Any
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from lmfusion.convert.architectures import CLOZE
 from lmfusion.convert.arguments import Arguments
-from lmfusion.convert.language_model import family_of, lm_config
+from lmfusion.convert.language_model import CLOZE, family_of, lm_config
 from lmfusion.convert.lm_files import LMFiles
-from lmfusion.convert.lm_weights import lm_ignored, lm_moves
-from lmfusion.convert.plan import Move, layer_norm, linear, move
-from lmfusion.convert.state_lists import state_list
-from lmfusion.convert.variant import FORWARD, HIDES_SELF, SEES_SELF, Reading
+from lmfusion.convert.mapping import Row, Shape, WeightMapping, map_lm, map_names, names_without_weights
+from lmfusion.convert.output_spec import mixed_states, top_state
+from lmfusion.convert.variant import LMOutputSpec
 from lmfusion.errors import InputError
-from lmfusion.fusion.config import ELMO, FINETUNE
+from lmfusion.fusion.config import ELMO, FINETUNE, SIDE_NAMES, STACKS
 from lmfusion.lm.old_checkpoints import modern_side
 from lmfusion.lm.vocabulary import dictionary_hash
-
-logger = logging.getLogger(__name__)
 
 Config = dict[str, Any]
 # The dropouts of a language model that is fine-tuned: ours, and the released code's.
@@ -37,7 +32,7 @@ _DROPOUTS = {
 
 @dataclass(frozen=True)
 class LMSide:
-    """A side's language model in the released format.
+    """Hold what is known of a side's language model in the released format.
 
     Attributes:
         side: ``"src"`` or ``"tgt"``.
@@ -46,8 +41,7 @@ class LMSide:
         fusion: ``"elmo"`` or ``"finetune"``.
         family: of the language model.
         config: our flags of it.
-        reading: how it is read.
-        output_dim: channels of the encoder or decoder.
+        output_spec: which of its states are used.
     """
 
     side: str
@@ -56,121 +50,111 @@ class LMSide:
     fusion: str
     family: str
     config: Config
-    reading: Reading
-    output_dim: int
+    output_spec: LMOutputSpec
 
-    @property
-    def target(self) -> str:
-        """Prefix of our representation's weights."""
-        return {"src": "encoder", "tgt": "decoder"}[self.side] + ".embed_tokens.representation."
+    def mappings(self, weights: Mapping[str, Tensor], shapes: Mapping[str, Shape]) -> list[WeightMapping]:
+        """Return what becomes of its weights.
 
-    def moves(self, args: Arguments, weights: Mapping[str, Tensor], vocabulary: int) -> list[Move]:
-        """Where its weights go."""
-        moves = lm_moves(self.config, vocabulary, self.inner, f"{self.target}lm.", softmax=False)
-        size = self.config["decoder_embed_dim"]
-        if self.fusion == ELMO:
-            size = mixed_size(self.config, self.reading)
-            count = weights[f"{self.base}weights"].numel()
-            moves.append(move(f"{self.base}weights", f"{self.target}mix.weights", count))
-            moves.append(move(f"{self.base}gamma", f"{self.target}mix.gamma", 1))
-            if is_affine(args, weights, self.base):
-                moves += layer_norm(f"{self.base}layer_norm", f"{self.target}mix.layer_norm", size)
-        if size != self.output_dim:
-            short = self.fusion != ELMO and f"{self.base}projection.weight" not in weights
-            moves += linear(
-                f"{self.base}{'proj' if short else 'projection'}",
-                f"{self.target}projection",
-                self.output_dim,
-                size,
-                bias=False,
-            )
-        return moves
+        Args:
+            weights: in the released format.
+            shapes: of our whole model's weights, by name.
+        """
+        ours = f"{STACKS[self.side]}.embed_tokens.representation."
+        has_short_name = self.fusion != ELMO and f"{self.base}projection.weight" not in weights
+        table = (
+            Row(r"mix\.(weights|gamma|layer_norm\.\w+)", r"\1"),
+            Row(r"projection\.weight", "proj.weight" if has_short_name else "projection.weight"),
+        )
+        return [
+            *map_lm(self.config, shapes, f"{ours}lm.", self.inner),
+            *map_names(table, shapes, ours, self.base),
+        ]
 
     def ignored(self) -> list[str]:
-        """Names that are no weights, or of no use inside: a softmax."""
-        return [*lm_ignored(self.inner), f"{self.inner}embed_out"]
+        """Return names that are no weights, or of no use inside: a softmax."""
+        return [*names_without_weights(self.inner), f"{self.inner}embed_out"]
 
     def values(self, args: Arguments, weights: Mapping[str, Tensor]) -> Config:
-        """Flags of our model for this side, without the description of the language model."""
-        values: Config = {f"{self.side}_fusion": self.fusion}
-        if self.fusion == ELMO:
-            values[f"{self.side}_elmo_affine"] = is_affine(args, weights, self.base)
-            values[f"{self.side}_elmo_dropout"] = args.number("elmo_dropout", 0.0)
-        return values
+        """Return flags of our model for this side, without the description of the language model."""
+        if self.fusion != ELMO:
+            return {f"{self.side}_fusion": self.fusion}
+        return {
+            f"{self.side}_fusion": self.fusion,
+            f"{self.side}_elmo_affine": args.switch("elmo_affine", f"{self.base}layer_norm.weight" in weights),
+            f"{self.side}_elmo_dropout": args.number("elmo_dropout", 0.0),
+        }
 
     def description(self, dictionary: Dictionary, fingerprint: str) -> str:
-        """What our checkpoints keep of the language model."""
+        """Return what our checkpoints keep of the language model, as JSON."""
         described = {
             "lm": {"family": self.family, **self.config},
             "dictionary_hash": dictionary_hash(dictionary.symbols),
             "fingerprint": fingerprint,
-            "reading": self.reading.to_dict(),
+            "reading": self.output_spec.to_dict(),
         }
         return json.dumps(modern_side(described))
 
 
-def is_affine(args: Arguments, weights: Mapping[str, Tensor], base: str) -> bool:
-    """Whether the mix's layer norm learned a scale and a shift."""
-    return args.switch("elmo_affine", f"{base}layer_norm.weight" in weights)
-
-
-def mixed_size(config: Config, reading: Reading) -> int:
-    """Channels C' of the states an ELMo mix is made of."""
-    paired = reading.states.paired if reading.states is not None else "targets" in config
-    return int(config["decoder_embed_dim"]) * (2 if paired else 1)
-
-
-def find_lm(side: str, args: Arguments, weights: Mapping[str, Tensor]) -> tuple[str, str, str] | None:
-    """Whether and how a side stands on a language model.
-
-    Returns:
-        prefix of the embedding, prefix of the language model's weights in it, and the strategy; None if it does not.
-
-    Raises:
-        InputError: if its flags say so and there is no language model among the weights.
-    """
-    part = {"src": "encoder", "tgt": "decoder"}[side]
-    base = f"{part}.embedder." if side == "src" and args.switch("embedding_only") else f"{part}.embed_tokens."
-    inside = {name[len(base) :].split(".")[0] for name in weights if name.startswith(base) and ".decoder." in name}
-    path = str(args.get(f"{part}_embed_path", ""))
-    if not inside:
-        if path.startswith(("elmo:", "bilm:")):
-            raise InputError(
-                f"{args.origin} was trained with --{part}-embed-path {path}, but has no language model's weights "
-                f"({base}….decoder.…) in it."
-            )
-        return None
-    if len(inside) > 1:
-        raise InputError(f"{args.origin} has several language models below {base}: {', '.join(sorted(inside))}.")
-    has_mix = f"{base}weights" in weights
-    is_elmo = path.startswith("elmo:") or (has_mix and not path.startswith("bilm:"))
-    if is_elmo and not has_mix:
-        raise InputError(f"{args.origin} was trained with --{part}-embed-path {path}, but {base}weights is missing.")
-    return base, f"{base}{inside.pop()}.decoder.", ELMO if is_elmo else FINETUNE
-
-
 def lm_side(
-    side: str,
-    found: tuple[str, str, str],
-    args: Arguments,
-    lm_files: LMFiles,
-    weights: Mapping[str, Tensor],
-    config: Config,
-) -> LMSide:
-    """A side's language model.
+    side: str, args: Arguments, lm_files: LMFiles, weights: Mapping[str, Tensor], config: Config
+) -> LMSide | None:
+    """Return a side's language model with our flags of it; None where the side stands on none.
 
     Args:
         side: ``"src"`` or ``"tgt"``.
-        found: by :func:`find_lm`.
         args: of the sequence-to-sequence model.
-        lm_files: what is known of the language model.
+        lm_files: what is known of the language models.
         weights: of the checkpoint.
         config: our flags of the encoder and the decoder.
 
     Raises:
         InputError: if something needed is not known, or it is none that the released code can use there.
     """
-    base, inner, fusion = found
+    only_embedded = side == "src" and args.switch("embedding_only")
+    base = f"{STACKS[side]}.{'embedder' if only_embedded else 'embed_tokens'}."
+    path = str(args.get(f"{STACKS[side]}_embed_path", ""))
+    inner = _find_lm(side, base, path, args, weights)
+    if inner is None:
+        return None
+    family = _family(side, inner, args, weights)
+    is_mixed = f"{base}weights" in weights and not path.startswith("bilm:")
+    fusion = ELMO if is_mixed else FINETUNE
+    limit = config[f"max_{SIDE_NAMES[side]}_positions"]
+    inside = lm_config(lm_files.arguments(side, family, weights, inner), weights, inner, family, limit=limit)
+    if not inside["decoder_learned_pos"]:  # sinusoids have no end: the released code minds the outer limit alone
+        inside["max_target_positions"] = max(limit, inside["max_target_positions"])
+    if fusion == ELMO:
+        args.require_unless_complete("elmo_softmax")
+        output_spec = LMOutputSpec(states=mixed_states(inside, weights, base, config[f"{STACKS[side]}_embed_dim"]))
+    else:
+        if side == "src":
+            args.require_unless_complete("bilm_add_bos")
+        inside.update({ours: args.number(theirs, inside[ours]) for ours, theirs in _DROPOUTS.items()})
+        leading_eos = side == "tgt" or args.switch("bilm_add_bos")
+        output_spec = LMOutputSpec(leading_eos=leading_eos, top=top_state(side, inside, args))
+    return LMSide(side, base, inner, fusion, family, inside, output_spec)
+
+
+def _find_lm(side: str, base: str, path: str, args: Arguments, weights: Mapping[str, Tensor]) -> str | None:
+    """Return the prefix of the weights of a side's language model, if there is one below ``base``.
+
+    Raises:
+        InputError: if the flag (``path`` is its value) says so and there is none among the weights.
+    """
+    inside = {name[len(base) :].split(".")[0] for name in weights if name.startswith(base) and ".decoder." in name}
+    if len(inside) > 1:
+        raise InputError(f"{args.origin} has several language models below {base}: {', '.join(sorted(inside))}.")
+    missing = None
+    if not inside and path.startswith(("elmo:", "bilm:")):
+        missing = f"has no language model's weights ({base}….decoder.…) in it"
+    elif inside and path.startswith("elmo:") and f"{base}weights" not in weights:
+        missing = f"{base}weights is missing"
+    if missing is not None:
+        raise InputError(f"{args.origin} was trained with --{STACKS[side]}-embed-path {path}, but {missing}.")
+    return f"{base}{inside.pop()}.decoder." if inside else None
+
+
+def _family(side: str, inner: str, args: Arguments, weights: Mapping[str, Tensor]) -> str:
     family = family_of(weights, inner)
     if family is None:
         raise InputError(f"{args.origin}: there are no blocks of a language model below {inner}.")
@@ -179,47 +163,4 @@ def lm_side(
             f"{args.origin} has a causal language model in its encoder, which neither the released code nor lmfusion "
             f"can use there."
         )
-    limit = config["max_source_positions" if side == "src" else "max_target_positions"]
-    inside = lm_config(lm_files.arguments(side, family, weights, inner), weights, inner, family, limit=limit)
-    if not inside["decoder_learned_pos"]:  # sinusoids have no end: the released code minds the outer limit alone
-        inside["max_target_positions"] = max(limit, inside["max_target_positions"])
-    output_dim = config["encoder_embed_dim" if side == "src" else "decoder_embed_dim"]
-    if fusion == ELMO:
-        args.require_unless_complete("elmo_softmax")
-        reading = Reading(states=state_list(inside, weights, base, output_dim))
-    else:
-        if side == "src":
-            args.require_unless_complete("bilm_add_bos")
-        inside.update({ours: args.number(theirs, inside[ours]) for ours, theirs in _DROPOUTS.items()})
-        leading_eos = side == "tgt" or args.switch("bilm_add_bos")
-        reading = Reading(leading_eos=leading_eos, top=_top(side, inside, args))
-    return LMSide(side, base, inner, fusion, family, inside, reading, output_dim)
-
-
-def _top(side: str, config: Config, args: Arguments) -> str:
-    """What the released code takes as a language model's output."""
-    if "targets" not in config:
-        return SEES_SELF
-    if "self" not in config["targets"]:
-        return FORWARD
-    # In the decoder it has no way to show a cloze LM the token itself.
-    return HIDES_SELF if side == "tgt" or _hides_the_token(args) else SEES_SELF
-
-
-def _hides_the_token(args: Arguments) -> bool:
-    """Return whether the top of a cloze LM in the encoder hides the token itself, as in the LM's training.
-
-    The released code does so for ``bilm_mask_last_state="full"`` alone, which its flag (True or False) cannot say.
-    From 9 to 18 December 2018 True did; a file does not tell when it was written.
-
-    Raises:
-        InputError: if it is none of these three values.
-    """
-    if args.get("bilm_mask_last_state") == "full":
-        return True
-    if args.switch("bilm_mask_last_state"):
-        logger.warning(
-            f"{args.origin} has bilm_mask_last_state=True, which hides nothing since 18 December 2018. If it was "
-            f"trained by the code of the nine days before, convert it with {args.flag} bilm_mask_last_state=full."
-        )
-    return False
+    return family

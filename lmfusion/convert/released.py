@@ -6,11 +6,13 @@ Such a file is a pickle of weights and of the ``argparse.Namespace`` of the trai
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq.data import Dictionary
 from torch import Tensor
 
 from lmfusion.checkpoint.reading import model_config, read_checkpoint
@@ -21,17 +23,17 @@ _METERS = ("AverageMeter", "TimeMeter", "StopwatchMeter")
 
 
 class _DroppedMeter:
-    """Stands in for a running average of the released code's training, of which nothing is kept."""
+    """Stand in for a running average of the released code's training, of which nothing is kept."""
 
 
 def _stand_in(name: str) -> type:
-    """By the name the file has it under: PyTorch before 2.6 takes no other name beside a class."""
+    """Return a class of the name that the file has: PyTorch before 2.6 takes no other name beside a class."""
     return type(name, (_DroppedMeter,), {"__module__": "fairseq.meters"})
 
 
 @dataclass(frozen=True)
 class Released:
-    """What a checkpoint of the released code holds.
+    """Hold a checkpoint of the released code.
 
     Attributes:
         path: of the file.
@@ -77,7 +79,7 @@ def read_released(path: str | Path, *, drop_meters: bool = False) -> Released:
 
 
 def read_lm_values(path: str | Path, *, drop_meters: bool = False) -> dict[str, Any]:
-    """Training flags of a language model's own file, in the released format or lmfusion's, under the released names.
+    """Return the flags of a language model's own file (released format or lmfusion's) under the released names.
 
     Raises:
         InputError: as of :func:`read_released`.
@@ -102,3 +104,28 @@ def _read(path: Path, drop_meters: bool) -> dict[str, Any]:
                     f"--drop-meters reads past these, running nothing."
                 ) from error
             raise
+
+
+def rows(weights: Mapping[str, Tensor], name: str) -> int:
+    """Return the rows of a weight; 0 if there is none of this name, an error where nothing else tells the size."""
+    return weights[name].size(0) if name in weights and weights[name].dim() else 0
+
+
+def count_layers(weights: Mapping[str, Tensor], prefix: str) -> int:
+    """Return the number of blocks whose weights begin with a prefix that ends with a dot."""
+    return len({name[len(prefix) :].split(".")[0] for name in weights if name.startswith(prefix)})
+
+
+def check_size(dictionary: Dictionary, path: str | Path, weights: Mapping[str, Tensor], embedding: str) -> None:
+    """Refuse a dictionary of another size than the embedding's.
+
+    Raises:
+        InputError: naming both sizes.
+    """
+    if embedding in weights and rows(weights, embedding) != len(dictionary):
+        special = dictionary.nspecial
+        raise InputError(
+            f"{path} has {len(dictionary)} symbols ({len(dictionary) - special} lines and fairseq's {special} special "
+            f"ones), and {embedding} has {rows(weights, embedding)} rows: give the dictionary that the model was "
+            f"trained with."
+        )

@@ -20,47 +20,31 @@ from lmfusion.lm.transformer.layout import RowLayout
 from lmfusion.lm.vocabulary import Framed
 
 SEPARATOR = "|||"
-FIRST = 4  # values shown
-
-
-@dataclass(frozen=True)
-class LayerSummary:
-    """One state of a sentence.
-
-    Attributes:
-        name: of the layer.
-        mean: over all positions and channels.
-        std: the same, of the population.
-        first: the first channels at the first position.
-    """
-
-    name: str
-    mean: float
-    std: float
-    first: list[float]
+FIRST = 4  # channels shown
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Of one sentence: what was read, and every state.
+    """Hold what a model makes of one sentence.
 
     Attributes:
-        inputs: what it is, the indices read, and words that are not in the dictionary.
-        layers: in the order of computation.
+        inputs: what was read: its name, the indices, and words that are not in the dictionary.
+        states: by name in the order of computation, 1 x T x C each.
     """
 
     inputs: list[tuple[str, list[int], list[str]]]
-    layers: list[LayerSummary]
+    states: dict[str, Tensor]
 
     def lines(self) -> Iterator[str]:
-        """For the terminal."""
+        """Yield lines for the terminal: of each state mean and standard deviation, and channels of its first word."""
         for name, tokens, unknown in self.inputs:
             yield f"{name}: {' '.join(map(str, tokens))}" + (f"  (unknown: {' '.join(unknown)})" if unknown else "")
-        width = max(len(layer.name) for layer in self.layers)
+        width = max(map(len, self.states))
         yield f"{'':<{width}}  {'mean':>10} {'std':>10}  first values"
-        for layer in self.layers:
-            values = " ".join(f"{value:>9.5f}" for value in layer.first)
-            yield f"{layer.name:<{width}}  {layer.mean:>10.6f} {layer.std:>10.6f}  {values}"
+        for name, state in self.states.items():
+            values = state.double()
+            first = " ".join(f"{value:>9.5f}" for value in values[0, 0, :FIRST].tolist())
+            yield f"{name:<{width}}  {values.mean():>10.6f} {values.std(correction=0):>10.6f}  {first}"
 
 
 @torch.no_grad()
@@ -71,6 +55,9 @@ def summarize(model: nn.Module, sample: str) -> Summary:
         model: converted, in eval mode.
         sample: tokens as in its training data (BPE applied), separated by spaces; for a sequence-to-sequence model
             ``source ||| target`` or the source alone.
+
+    Returns:
+        Every state, in float32.
 
     Raises:
         InputError: if there is nothing to read.
@@ -85,19 +72,19 @@ def summarize(model: nn.Module, sample: str) -> Summary:
         raise InputError(f"--check: {SEPARATOR} separates source and target, and this is a language model.")
     tokens, unknown = _encoded(model.dictionary, source)
     tokens = model.vocabulary.frame(tokens[None]).tokens[0][: None if model.sees_future else -1]
-    states = [*_of_lm(model, tokens[None]), *_logits(model, tokens[None])]
-    return Summary([("tokens", tokens.tolist(), unknown)], [_summary(name, state) for name, state in states])
+    states = {**dict(_of_lm(model, tokens[None])), **dict(_logits(model, tokens[None]))}
+    return Summary([("tokens", tokens.tolist(), unknown)], states)
 
 
 def _encoded(dictionary: Dictionary, text: str) -> tuple[Tensor, list[str]]:
-    """Indices of words and </s>, and the words that are unknown."""
+    """Return the indices of words and </s>, and the words that are unknown."""
     words = text.split()
     indices = [dictionary.index(word) for word in words]
     return torch.tensor([*indices, dictionary.eos()]), [w for w, i in zip(words, indices) if i == dictionary.unk()]
 
 
 def _of_lm(lm: PretrainedLM, tokens: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """States of a language model, each tower's by itself."""
+    """Yield the states of a language model, each tower's by itself."""
     if not isinstance(lm, ClozeLM):
         for number, state in enumerate(lm.layer_states(tokens)):
             yield f"layer {number}" if number else "embeddings", state
@@ -108,7 +95,7 @@ def _of_lm(lm: PretrainedLM, tokens: Tensor) -> Iterator[tuple[str, Tensor]]:
         yield f"layer {number} forward", left
         yield f"layer {number} backward", right
     if lm.join is not None:
-        is_hidden = isinstance(lm, ReleasedLM) and lm.reading.top == HIDES_SELF
+        is_hidden = isinstance(lm, ReleasedLM) and lm.output_spec.top == HIDES_SELF
         yield f"joined, token {'hidden' if is_hidden else 'visible'}", lm.top_state(tokens)
 
 
@@ -135,7 +122,7 @@ def _of_seq2seq(model: TransformerLMFusion, source: str, target: str) -> Summary
         ("logits", logits),
     ]
     inputs = [("source", tokens.tolist(), unknown), ("target so far", prefix.tolist(), strange)]
-    return Summary(inputs, [_summary(name, state) for name, state in states])
+    return Summary(inputs, dict(states))
 
 
 def _of_stack(part: str, states: list[Tensor]) -> Iterator[tuple[str, Tensor]]:
@@ -144,15 +131,10 @@ def _of_stack(part: str, states: list[Tensor]) -> Iterator[tuple[str, Tensor]]:
 
 
 def _of_embedding(side: str, embedding: nn.Module, tokens: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """What stands where the word embeddings stand, and the states of the language model that it is made of."""
+    """Yield what stands where word embeddings stand, after the states of the language model that it is made of."""
     lm = getattr(embedding, "lm", None)
     if isinstance(lm, PretrainedLM):
         framed = lm.vocabulary.frame(tokens) if isinstance(embedding, SourceEmbedding) else Framed(tokens, slice(None))
         for name, state in _of_lm(lm, framed.tokens):
             yield f"{side} LM, {name}", state
     yield f"{side} embeddings", embedding(tokens)
-
-
-def _summary(name: str, state: Tensor) -> LayerSummary:
-    values = state.double()
-    return LayerSummary(name, values.mean().item(), values.std(correction=0).item(), values[0, 0, :FIRST].tolist())

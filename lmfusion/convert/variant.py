@@ -26,7 +26,7 @@ hidden, or (of a pair of LMs, which has no joining block) the forward tower's.""
 
 @dataclass(frozen=True)
 class StateList:
-    """Which states of a cloze LM (or of a pair of LMs) a mix is made of.
+    """Select the states of a cloze LM (or of a pair of LMs) that a mix is made of.
 
     The released code mixes the states of both towers apart where the language model stands in the decoder.
 
@@ -64,7 +64,7 @@ class StateList:
         return layers
 
     def names(self, num_layers: int) -> list[str]:
-        """Names of the states, in order, of a language model with this many layers."""
+        """Return the names of the states, in order, of a language model with this many layers."""
         layers = [f"layer {number}" for number in range(1, num_layers + 1)] + (["context"] if self.context else [])
         if not self.paired:
             layers = [f"{name} {way}" for name in layers for way in ("forward", "backward")]
@@ -78,8 +78,8 @@ def _neighbours(state: Tensor, padding: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """A way of reading a language model; the defaults are lmfusion's own.
+class LMOutputSpec:
+    """Say which states of a language model a side uses; the defaults are lmfusion's own.
 
     Attributes:
         leading_eos: on the source side, put the </s> before the sentence that the LM was pretrained with.
@@ -92,7 +92,7 @@ class Reading:
     states: StateList | None = None
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Reading:
+    def from_dict(cls, values: Mapping[str, Any]) -> LMOutputSpec:
         """Invert :meth:`to_dict`."""
         values = dict(values)
         if values.get("states") is not None:
@@ -112,10 +112,10 @@ class ReleasedLM(ClozeLM):
 
     def __init__(self, config: dict[str, Any], dictionary: Dictionary) -> None:
         super().__init__(config, dictionary)
-        self.reading = Reading.from_dict(config["reading"])
-        if self.reading.states is not None:
-            self.state_names = self.reading.states.names(self.num_layers)
-            self.state_dim = self.embed_dim * (2 if self.reading.states.paired else 1)
+        self.output_spec = LMOutputSpec.from_dict(config["reading"])
+        if self.output_spec.states is not None:
+            self.state_names = self.output_spec.states.names(self.num_layers)
+            self.state_dim = self.embed_dim * (2 if self.output_spec.states.paired else 1)
 
     @classmethod
     def can_read(cls, path: Path) -> bool:
@@ -130,13 +130,13 @@ class ReleasedLM(ClozeLM):
     def states(
         self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
     ) -> LMStates:
-        """Compute the states of the reading, of all positions: there is no cache; see :meth:`ClozeLM.states`."""
+        """Compute the states that are used, of all positions (there is no cache); see :meth:`ClozeLM.states`."""
         found = LMStates()
         if LAYERS in want:
             found = super().states(tokens, want={LAYERS})
-            if self.reading.states is not None:
+            if self.output_spec.states is not None:
                 padding = tokens.eq(self.padding_idx)
-                found.layers = self.reading.states.select(found.layers, self.num_layers, padding)
+                found.layers = self.output_spec.states.select(found.layers, self.num_layers, padding)
                 found.names = self.state_names
         if TOP in want:
             found.top = self._top(tokens)
@@ -145,9 +145,9 @@ class ReleasedLM(ClozeLM):
     def _top(self, tokens: Tensor) -> Tensor:
         layout = RowLayout(tokens.eq(self.padding_idx))
         forward, backward = self._tops(layout.align(tokens), layout)
-        if self.reading.top == FORWARD:
+        if self.output_spec.top == FORWARD:
             return layout.restore(forward)
-        sees_self = self.reading.top == SEES_SELF
+        sees_self = self.output_spec.top == SEES_SELF
         return layout.restore(self._joined(forward, backward, layout, include_self=sees_self))
 
     def unfreeze(self) -> Self:
@@ -156,11 +156,11 @@ class ReleasedLM(ClozeLM):
         It would get no gradients, which DistributedDataParallel refuses of a trainable weight.
         """
         super().unfreeze()
-        if self.reading.top == FORWARD and self.backward_layers is not None:
+        if self.output_spec.top == FORWARD and self.backward_layers is not None:
             self.backward_layers.requires_grad_(False)
         return self
 
     def check_top_state(self) -> None:
         """Refuse a pair of language models of which the forward tower is not the top."""
-        if self.reading.top != FORWARD:
+        if self.output_spec.top != FORWARD:
             super().check_top_state()

@@ -10,13 +10,13 @@ KEY = "early_stop"
 
 
 def _functions() -> list[Any]:
-    """fairseq keeps the counts of --patience as attributes of a function of its command."""
+    """Return the functions of fairseq's command whose attributes are the counts of --patience."""
     modules = [sys.modules.get(name) for name in ("fairseq_cli.train", "__main__")]
     return [function for module in modules if (function := getattr(module, "should_stop_early", None)) is not None]
 
 
 def counts() -> dict[str, Any] | None:
-    """How long validation has brought no gain, as plain values; None if it was never asked."""
+    """Return how long validation has brought no gain, as plain values; None if it was never asked."""
     for function in _functions():
         if hasattr(function, "best"):
             return {"best": function.best, "num_runs": function.num_runs}
@@ -24,7 +24,7 @@ def counts() -> dict[str, Any] | None:
 
 
 def restore(kept: Any) -> None:
-    """Go on counting where :func:`counts` was."""
+    """Continue counting where :func:`counts` was."""
     if isinstance(kept, dict) and {"best", "num_runs"} <= kept.keys():
         for function in _functions():
             function.best, function.num_runs = kept["best"], kept["num_runs"]

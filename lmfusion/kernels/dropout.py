@@ -94,7 +94,7 @@ class _ReluDropout(torch.autograd.Function):
 
 
 class FastDropout(FairseqDropout):
-    """fairseq's module, dropping by :func:`dropout`."""
+    """A dropout module of fairseq that drops by :func:`dropout`."""
 
     def forward(self, x: Tensor, inplace: bool = False) -> Tensor:
         """Drop elements of ``x``, of any shape; ``inplace`` is only leave to overwrite it."""

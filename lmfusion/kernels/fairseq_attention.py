@@ -18,7 +18,7 @@ from lmfusion.kernels import attention as cpu_attention
 
 
 class FastAttention(MultiheadAttention):
-    """fairseq's module, computing training steps on a CPU that ask for no attention weights in its own way."""
+    """An attention module of fairseq with kernels of its own for training steps on a CPU that ask for no weights."""
 
     def forward(
         self,

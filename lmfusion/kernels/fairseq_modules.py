@@ -32,7 +32,7 @@ def speed_up(model: nn.Module, *, products: bool = True, attention: bool = True)
 
 
 class FastDecoder(TransformerDecoderBase):
-    """fairseq's decoder, finding the modules to reorder in an eighth of the time."""
+    """A decoder of fairseq that finds the modules to reorder in an eighth of the time."""
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
         """Let all that is kept of decoded positions follow the beam: row b becomes former row ``new_order[b]``.

@@ -48,6 +48,7 @@ class TrainingWatcher(Watcher):
         self._first: tuple[int, float] | None = None
 
     def take(self, text: str, line: LiveLine) -> None:
+        """Take in one line of output and show what it says."""
         said = self._log.add_line(text)
         if said is None:
             return
@@ -70,9 +71,11 @@ class TrainingWatcher(Watcher):
         )
 
     def result(self, log: Path) -> dict[str, Any]:
+        """Return figures for run.json, from the whole log."""
         return train_log.read_file(log).summary()
 
     def summary_text(self, result: dict[str, Any]) -> str:
+        """Return the result in a few words."""
         early = " (early stop)" if 0 < result["updates"] < self._updates else ""
         words = [f"{result['updates']:,} updates{early}", f"{result['tokens_per_second']:,.0f} tokens/s"]
         if result["best_valid_perplexity"] is not None:
@@ -90,6 +93,7 @@ class GenerationWatcher(Watcher):
         self._start = time.monotonic()
 
     def take(self, text: str, line: LiveLine) -> None:
+        """Take in one line of output and show what it says."""
         if not text.startswith("H-"):
             return
         self._done += 1
@@ -100,6 +104,7 @@ class GenerationWatcher(Watcher):
         line.show(f"  {self._label}: sentence {self._done:,}/{self._sentences:,}{left}")
 
     def result(self, log: Path) -> dict[str, Any]:
+        """Return figures for run.json, from the whole log."""
         found = _TRANSLATED.findall(log.read_text(encoding="utf-8", errors="replace"))
         if not found:
             return {"sentences": self._done, "tokens": None, "tokens_per_second": None}
@@ -111,5 +116,6 @@ class GenerationWatcher(Watcher):
         }
 
     def summary_text(self, result: dict[str, Any]) -> str:
+        """Return the result in a few words."""
         speed = f", {result['tokens_per_second']:,.0f} tokens/s" if result["tokens_per_second"] else ""
         return f"{result['sentences']:,} sentences{speed}"

@@ -33,7 +33,7 @@ MOST_CURVES = 12
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may choose."""
+    """Choices of the person who asks for a report."""
 
     title: str = "Runs compared"
     examples: int = 10

@@ -19,7 +19,7 @@ _MOST_NAMES = 6
 
 @dataclass(frozen=True)
 class Commands:
-    """What was run, step by step."""
+    """Command lines of a run, step by step."""
 
     run: str
     remark: str

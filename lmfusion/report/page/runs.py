@@ -20,7 +20,7 @@ _SIDES = re.compile(r"test\.([^.-]+)-([^.-]+)\.\2\.bin")
 
 @dataclass(frozen=True)
 class Run:
-    """What is known of a run; of a run that cannot be read, its name and why."""
+    """Facts of a run; of one that cannot be read, its name and the reason."""
 
     found: Found
     broken: str = ""

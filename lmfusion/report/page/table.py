@@ -12,7 +12,7 @@ from lmfusion.report.page.markdown import escape, escape_cell
 
 @dataclass(frozen=True)
 class Cell:
-    """What stands in one place of a table."""
+    """Content of one place of a table."""
 
     text: str = ""
     note: str = ""

@@ -214,6 +214,24 @@ def test_flags_of_another_type(
     assert f"{name} is {value!r}, where {expected}" in refused(save(cloze, {**make.CLOZE, name: value}))
 
 
+def test_sizes_far_beyond_the_files_are_refused_before_memory_is_taken(
+    make: ModuleType, cloze: Any, save: Any, refused: Any
+) -> None:
+    """With a million channels one matrix of one block would take 4 TB."""
+    path = save(cloze, {**make.CLOZE, "decoder_embed_dim": 10**6})
+    assert path in refused(path)
+
+
+def test_decoder_that_cannot_attend_to_its_encoder(
+    make: ModuleType, save: Any, dicts: dict[str, str], refused: Any
+) -> None:
+    """The released code knows no attention over states of another width."""
+    args = {**make.SEQ2SEQ, "encoder_embed_dim": 6}
+    path = save(make.seq2seq(args, {}, {"src": 24, "tgt": 21}), args)
+    message = refused(path, "--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"])
+    assert "of another shape: decoder.layers.0.encoder_attn.in_proj_weight (36, 12) instead of (36, 6)" in message
+
+
 def test_heads_that_do_not_divide_the_channels(make: ModuleType, cloze: Any, save: Any, refused: Any) -> None:
     args = {**make.CLOZE, "decoder_attention_heads": 16, "double_final_heads": True}
     assert "32 attention heads (decoder_attention_heads) do not divide 16 channels" in refused(save(cloze, args))

@@ -13,7 +13,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from lmfusion.convert.variant import Reading, StateList
+from lmfusion.convert.variant import LMOutputSpec, StateList
 from lmfusion.errors import InputError
 from lmfusion.fusion.interface import FUSIONS
 from lmfusion.fusion.model import TransformerLMFusion
@@ -31,7 +31,7 @@ TRANSFORMER = {
     "max_target_positions": 30,
     "dropout": 0.5,  # that it is off in a frozen model has to show
 }
-READING = Reading(leading_eos=False, states=StateList(paired=False, context=True, joined=True)).to_dict()
+READING = LMOutputSpec(leading_eos=False, states=StateList(paired=False, context=True, joined=True)).to_dict()
 TINY: dict[str, dict[str, Any]] = {
     "cloze": {**TRANSFORMER, "targets": ["self"]},
     "causal": TRANSFORMER,

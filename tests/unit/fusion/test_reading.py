@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmfusion.convert.variant import FORWARD, HIDES_SELF, Reading, ReleasedLM, StateList
+from lmfusion.convert.variant import FORWARD, HIDES_SELF, LMOutputSpec, ReleasedLM, StateList
 from lmfusion.errors import InputError
 from lmfusion.fusion.combinations import check_combination
 from lmfusion.fusion.config import FusionConfig
@@ -22,7 +22,7 @@ LEFT = torch.tensor([[2, 5, 9, 4, 2], [1, 2, 6, 7, 2]])
 
 def read_as(lm: Any, **reading: Any) -> ReleasedLM:
     """The same language model, read in another way."""
-    other = ReleasedLM({**lm.config, "reading": Reading(**reading).to_dict()}, lm.dictionary)
+    other = ReleasedLM({**lm.config, "reading": LMOutputSpec(**reading).to_dict()}, lm.dictionary)
     other.load_state_dict(lm.state_dict())
     return other.eval()
 
@@ -108,15 +108,16 @@ def test_source_without_the_leading_eos(make_cloze: Any, make_fusion: Any, dicti
 
 def test_checkpoints_from_before_say_how_their_lm_is_read(make_cfg: Any, make_cloze: Any, task: Any) -> None:
     lm = {"family": "bi_transformer_lm", **make_cloze().config}
-    reading = Reading(leading_eos=False, top=HIDES_SELF, states=StateList(paired=False, context=False, joined=True))
+    states = StateList(paired=False, context=False, joined=True)
+    reading = LMOutputSpec(leading_eos=False, top=HIDES_SELF, states=states)
     stored = json.dumps({"lm": lm, "fingerprint": "", "reading": reading.to_dict()})
     model = TransformerLMFusion.build_model(make_cfg(src_fusion="elmo", src_lm_config=stored), task)
     inside = model.encoder.fusion.lm
     assert isinstance(inside, ReleasedLM)
-    assert inside.reading == reading
+    assert inside.output_spec == reading
     assert inside.vocabulary.opening == []
     assert model.encoder.fusion.mix.weights.numel() == 6
-    usual = json.dumps({"lm": lm, "fingerprint": "", "reading": Reading().to_dict()})
+    usual = json.dumps({"lm": lm, "fingerprint": "", "reading": LMOutputSpec().to_dict()})
     model = TransformerLMFusion.build_model(make_cfg(src_fusion="elmo", src_lm_config=usual), task)
     assert model.encoder.fusion.lm.family == "cloze"
 
