@@ -65,11 +65,12 @@ def machine(threads: int) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The CPU's name as the system gives it."""
+    """The CPU's name as the system gives it; virtual machines hide the generation, which family and model tell."""
     if Path("/proc/cpuinfo").exists():
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
+        facts = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        if "model name" in facts:
+            return f"{facts['model name']} (family {facts.get('cpu family')} model {facts.get('model')})"
     return platform.processor() or platform.machine()
 
 
