@@ -106,7 +106,9 @@ def _language_model(released: Released, args: Arguments, family: str, inputs: In
         "--src-lm-arg/--tgt-lm-arg": any(inputs.lm_args.values()),
     }
     for name in (name for name, given in useless.items() if given):
-        raise InputError(f"{name} would be ignored for a language model ({released.path}): give its dictionary by --dict.")
+        raise InputError(
+            f"{name} would be ignored: {released.path} is a language model. Give its dictionary by --dict."
+        )
     path, dictionary = _dictionary(inputs, "lm")
     prefix = "decoder."
     config = lm_config(args, released.weights, prefix, family, limit=1024)

@@ -111,6 +111,7 @@ FusionConfig: Any = make_dataclass(
     bases=(FlatTransformerConfig,),
 )
 """Flags of ``transformer_lmfusion``: a group per side; one that the chosen integration does not have is an error."""
+FusionConfig.__module__ = __name__  # by which a configuration of ours is known under fairseq-hydra-train
 
 
 def integration(cfg: Any, side: str) -> Optional[type[Fusion]]:
