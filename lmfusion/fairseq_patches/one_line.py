@@ -64,6 +64,17 @@ def _missing_choice(found: re.Match[str]) -> str:
     return f"--{found[1].replace('_', '-')} is missing: give one."
 
 
+def _not_there(found: re.Match[str]) -> str:
+    return f"{found[1]} {found[2]} does not exist: give the path of a checkpoint file, or leave {found[1]} out."
+
+
+def _does_not_fit(found: re.Match[str]) -> str:
+    return (
+        f"{found[1]} does not fit this model: give the flags that its run was started with, or choose another "
+        f"--save-dir (lmfusion inspect tells what is in it)."
+    )
+
+
 def _too_long(found: re.Match[str]) -> str:
     size = re.sub(r"np\.int\d+\((\d+)\)", r"\1", found[2])
     return (
@@ -76,6 +87,8 @@ def _too_long(found: re.Match[str]) -> str:
 _KNOWN: tuple[tuple[type[BaseException], str, Callable[[re.Match[str]], str]], ...] = (
     (FileNotFoundError, r"Dataset not found: (\S+) \((.*)\)", _missing_split),
     (ValueError, r"(\w+) is required!", _missing_choice),
+    (ValueError, r"(--[\w-]+) (\S+) does not exist", _not_there),
+    (Exception, r"Cannot load model parameters from checkpoint (\S+); please ensure .*", _does_not_fit),
     (Exception, r"Size of sample #(\d+) is invalid \(=(.*)\) since max_positions=(.*), skip this.*", _too_long),
 )
 """fairseq's own messages: the kind of error, the whole message, and the sentence in its place."""

@@ -57,9 +57,19 @@ def resume_completely(original: Callable[..., Any]) -> Callable[..., Any]:
             if not reset_meters:
                 early_stop.restore(extra_state.get(early_stop.KEY))
             _resume(self, filename)
-        if type(self.get_model()).__module__.startswith("lmfusion."):  # fairseq's own train on what they like
-            check_unknown_symbols(self.task)
         return extra_state
+
+    return load_checkpoint
+
+
+def check_what_is_read(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Make ``load_checkpoint``, after which training begins, tell how much of the text the model does not know."""
+
+    def load_checkpoint(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
+        found = original(cfg, trainer, **kwargs)
+        if type(trainer.get_model()).__module__.startswith("lmfusion."):  # fairseq's own train on what they like
+            check_unknown_symbols(trainer.task)
+        return found
 
     return load_checkpoint
 

@@ -140,6 +140,13 @@ TABLE: tuple[Patch, ...] = (
     ),
     Patch(
         "fairseq.checkpoint_utils",
+        "load_checkpoint",
+        resuming.check_what_is_read,
+        "Text that was encoded with another BPE is all <unk>, and a model of lmfusion trains on it without a word.",
+        "never: ours alone",
+    ),
+    Patch(
+        "fairseq.checkpoint_utils",
         "torch_persistent_save",
         saving.save_whole,
         "The counts of --patience are not saved, --store-lm-once has no effect, and a checkpoint is renamed of which "
