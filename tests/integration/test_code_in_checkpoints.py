@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import lmfusion
+from lmfusion.checkpoint.reading import read_file
 
 PAIR = ("-s", "en", "-t", "de")
 USER = ("--user-dir", lmfusion.USER_DIR, "--cpu")
@@ -69,7 +70,7 @@ def with_value(path: Path, out: Path, field: str, value: Any, *, old_style: bool
 
     ``old_style`` puts everything into ``args``, as fairseq did until 2020.
     """
-    state = torch.load(path, weights_only=True)
+    state = read_file(path)
     model = state["cfg"]["model"]
     values = dict(vars(model) if isinstance(model, Namespace) else model)
     values.update({field: value, **({"character_embeddings": True} if field == "character_filters" else {})})
