@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from lmfusion.errors import InputError
+
 LONGEST = 10_000
 """Characters of an expression, and numbers, characters and containers in its value."""
 _LARGEST = 2**63
@@ -22,7 +24,7 @@ def evaluate(text: Any) -> Any:
 
     Raises:
         TypeError: if it is no text, as with :func:`eval`.
-        ValueError: if it is any other expression, or its value is too large.
+        InputError: if it is any other expression, or its value is too large.
     """
     if not isinstance(text, str):
         raise TypeError(f"an expression is text, not {type(text).__name__}")
@@ -31,9 +33,9 @@ def evaluate(text: Any) -> Any:
             raise ValueError("it is too long")
         return _value(ast.parse(text.strip(), mode="eval").body)[0]
     except (ValueError, SyntaxError, TypeError, ArithmeticError, RecursionError, MemoryError) as error:
-        raise ValueError(
+        raise InputError(
             f"{text[:100]!r} was not evaluated ({error}): only numbers, strings, lists, tuples and dictionaries, "
-            f"joined by + or repeated by *, are values of a configuration"
+            f"joined by + or repeated by *, are values of a configuration."
         ) from error
 
 

@@ -6,16 +6,21 @@ from functools import wraps
 from typing import Any, Callable
 
 from lmfusion.checkpoint.budget import building_from
+from lmfusion.errors import InputError
 from lmfusion.fairseq_patches.patch import Patch
 
 
 def bound_memory(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``load_model_ensemble_and_task`` to bound a model's memory by the size of its file."""
+    """Wrap ``load_model_ensemble_and_task`` to bound a model's memory by the size of its file, and name the file in errors."""
 
     @wraps(original)
     def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:
-        with building_from(filenames):
-            return original(filenames, *args, **kwargs)
+        files = ", ".join(map(str, filenames))
+        try:
+            with building_from(filenames):
+                return original(filenames, *args, **kwargs)
+        except InputError as error:
+            raise error if files in str(error) else InputError(f"{files}: {error}") from error
 
     return load_model_ensemble_and_task
 

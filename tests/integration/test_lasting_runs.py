@@ -17,6 +17,7 @@ import torch
 
 import lmfusion
 from lmfusion.checkpoint.locks import LOCK_NAME
+from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
 
 ELMO = ("--arch", "src_elmo_tiny", "--src-elmo-affine", "--share-decoder-input-output-embed")
@@ -120,7 +121,7 @@ def test_a_full_disk_ends_training_in_one_line(
 def test_checkpoints_with_values_of_wrong_types_translate_or_are_refused(
     commands: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    state = lmfusion.lm.loading.read_checkpoint(run / "checkpoint_last.pt")
+    state = read_checkpoint(run / "checkpoint_last.pt")
     wrong = [None, -1, 10**12, 1.5, "x", [], {}, True, torch.zeros(0), torch.zeros(2, 2), b"x"]
     path, refused = tmp_path / "hostile.pt", 0
     monkeypatch.chdir(tmp_path)
