@@ -11,7 +11,7 @@ from lmfusion.fairseq_patches.patch import Patch
 
 
 def bound_memory(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``load_model_ensemble_and_task`` to bound a model's memory by the size of its file, and name the file in errors."""
+    """Wrap ``load_model_ensemble_and_task`` to bound a model's memory by its file's size, and to name it in errors."""
 
     @wraps(original)
     def load_model_ensemble_and_task(filenames: list[str], *args: Any, **kwargs: Any) -> Any:
@@ -20,7 +20,9 @@ def bound_memory(original: Callable[..., Any]) -> Callable[..., Any]:
             with building_from(filenames):
                 return original(filenames, *args, **kwargs)
         except InputError as error:
-            raise error if files in str(error) else InputError(f"{files}: {error}") from error
+            if files in str(error):
+                raise
+            raise InputError(f"{files}: {error}") from error
 
     return load_model_ensemble_and_task
 
