@@ -61,19 +61,6 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     return frozen_file.inline(read_file(path), path, read=read_file)
 
 
-def check_checkpoint(path: str | Path) -> None:
-    """Refuse a checkpoint that :func:`read_checkpoint` refuses, without reading all weights into memory.
-
-    Args:
-        path: of the checkpoint.
-
-    Raises:
-        InputError: under the same conditions.
-    """
-    path = Path(path)
-    frozen_file.inline(read_file(path, mmap=True), path, read=lambda file: read_file(file, mmap=True))
-
-
 def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
     """Read one checkpoint file safely, but no file that it refers to.
 

@@ -22,7 +22,7 @@ from pathlib import Path
 import fairseq_cli.train
 import torch
 
-from lmfusion.checkpoint.reading import check_checkpoint, read_checkpoint
+from lmfusion.checkpoint.reading import read_checkpoint
 
 RESUMED = re.compile(r"Loaded checkpoint \S+ \(epoch \d+ @ (\d+) updates\)")
 TRAINS = "Start iterating over samples"
@@ -109,7 +109,6 @@ def updates_done(folder: Path) -> int:
     path = folder / "checkpoint_last.pt"
     if not path.exists():
         return 0
-    check_checkpoint(path)
     return int(read_checkpoint(path)["optimizer_history"][-1]["num_updates"])
 
 
