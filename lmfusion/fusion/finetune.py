@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from lmfusion.errors import InputError
 from lmfusion.fusion.elmo import REPRESENTATION_DROPOUT, make_projection
@@ -67,8 +67,6 @@ class FinetuneFusion(Fusion):
         if not self.rate.is_plain:
             set_learning_rate(lm, self.rate)
         self.projection = make_projection(lm.embed_dim, side.width)
-        if self.projection is not None:  # as in the released code, which starts that of ELMo otherwise
-            nn.init.xavier_uniform_(self.projection.weight)
         self.dropout = config.representation_dropout or 0.0
 
     @classmethod

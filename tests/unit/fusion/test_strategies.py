@@ -49,15 +49,12 @@ def test_elmo_has_no_projection_where_sizes_agree(make_fusion: Any, make_cloze: 
 
 
 @pytest.mark.parametrize(("strategy", "inner"), [("elmo", 32), ("finetune", 16)])
-def test_projections_start_as_in_the_released_code(
-    make_fusion: Any, make_cloze: Any, strategy: str, inner: int
-) -> None:
-    """Of ELMo as torch leaves a linear layer, 1 / sqrt(C'); of a fine-tuned LM by Xavier, sqrt(6 / (C' + C))."""
-    lm = make_cloze()
-    representation = make_fusion(strategy, lm, 64)
+def test_projections_start_xavier_uniform(make_fusion: Any, make_cloze: Any, strategy: str, inner: int) -> None:
+    """Within sqrt(6 / (C' + C))."""
+    representation = make_fusion(strategy, make_cloze(), 64)
     assert representation.projection is not None
     weight = representation.projection.weight.detach()
-    bound = inner**-0.5 if strategy == "elmo" else (6 / (inner + 64)) ** 0.5
+    bound = (6 / (inner + 64)) ** 0.5
     assert weight.shape == (64, inner)
     assert 0.98 * bound < weight.abs().max() <= bound
     assert weight.std() == pytest.approx(bound / 3**0.5, rel=0.05)
