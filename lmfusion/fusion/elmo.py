@@ -41,7 +41,7 @@ class ElmoConfig:
     )
     lm_cache_half: bool = field(
         default=False,
-        metadata={"help": "store them in half precision: half the size, an error below 0.05%", "sides": ("src",)},
+        metadata={"help": "store them in half precision: half the size, error below 0.05 percent", "sides": ("src",)},
     )
 
 

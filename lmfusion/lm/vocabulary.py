@@ -115,7 +115,8 @@ class Vocabulary(nn.Module):
             missing = symbols[found.index(None)]
             raise InputError(f"{what} has {missing!r}, which the language model has no vector for, and none for <unk>.")
         self.side = torch.tensor(found, device=self.codes.device)
-        words = [symbol for symbol in symbols if symbol not in special]
+        # fairseq fills a dictionary up with words of this name, which stand in no text.
+        words = [symbol for symbol in symbols if symbol not in special and not symbol.startswith("madeupword")]
         return sum(symbol in self.index for symbol in words) / max(1, len(words))
 
     def ids(self, tokens: Tensor) -> Tensor:
