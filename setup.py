@@ -25,6 +25,7 @@ RUNTIME = [
     "matplotlib>=3.6",
     "pandas>=2",
 ]
+DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
 DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
 
 setup(
@@ -38,7 +39,7 @@ setup(
     license_files=["LICENSE"],
     python_requires=">=3.11",
     packages=find_packages(include=["lmfusion", "lmfusion.*"]),
-    package_data={"lmfusion": ["py.typed", "**/*.yaml", "**/*.json", "**/*.txt", "**/*.html", "**/*.css", "**/*.js"]},
+    package_data={"lmfusion": ["py.typed", *(f"**/*.{kind}" for kind in DATA_KINDS)]},
     install_requires=RUNTIME,
     extras_require={"dev": DEV},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},

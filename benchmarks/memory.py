@@ -44,9 +44,7 @@ def print_own(run: Callable[[], object]) -> None:
     print(json.dumps({"peak": peak, "libraries": before}))
 
 
-def peaks(
-    script: str, arguments: list[str] | None, names: list[str], more: Sequence[str] = ()
-) -> dict[str, int]:
+def peaks(script: str, arguments: list[str] | None, names: list[str], more: Sequence[str] = ()) -> dict[str, int]:
     """Bytes by name, measured by child processes.
 
     Args:

@@ -23,12 +23,9 @@ from results import Table, report
 from timing import progress, seconds
 
 from lmfusion import cli
+from lmfusion.text import textio
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "data-prep"))
-
-# Data preparation is on the path only now.
-import textio  # noqa: E402
 
 CORPUS = ROOT / "data-prep" / "debian" / "en-de" / "mono.train.en.xz"
 FILES = ("ref", "hyp", "baseline")

@@ -19,14 +19,9 @@ from options import flags, parse
 from results import Table, report
 from timing import Spread, alternate, seconds
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "data-prep"))
+from lmfusion.text import encode_bpe, moses, textio, tokenize_text
 
-# Data preparation is on the path only now.
-import encode_bpe  # noqa: E402
-import moses  # noqa: E402
-import textio  # noqa: E402
-import tokenize_text  # noqa: E402
+ROOT = Path(__file__).resolve().parents[1]
 
 CORPUS = ROOT / "data-prep" / "debian" / "en-de" / "mono.train.en.xz"
 MODEL = ROOT / "pretrained" / "spm.model"

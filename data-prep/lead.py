@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-import textio
+from lmfusion.text import textio
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "debian"))
 

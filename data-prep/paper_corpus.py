@@ -17,9 +17,10 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-import textio
 from paper_corpora import cnn_dm, newscrawl, sources, stages, wmt18_ende, wmt18_entr
 from paper_corpora.workspace import SCALES, SUBSET_NAMES, Workspace
+
+from lmfusion.text import textio
 
 SOURCES_VARIABLE = "LMFUSION_SOURCES"
 

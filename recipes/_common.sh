@@ -91,7 +91,7 @@ begin() {
         TRAIN_FLAGS+=(--cpu-bf16) # faster where the CPU has it, slower where it has to pretend
     fi
     # shellcheck disable=SC2207  # words are what is wanted
-    TEXT_FLAGS=($(sed 's/#.*//' "$ROOT/data-prep/tokenizer.flags"))
+    TEXT_FLAGS=($(sed 's/#.*//' "$ROOT/lmfusion/text/tokenizer.flags"))
 }
 
 # live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/runs/live.py

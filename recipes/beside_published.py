@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Scores of run folders, and the published figures of the same rows beneath.
 
-    python recipes/beside_published.py runs/160K/seed-1/src_elmo --pair en-de --pairs 160000
-    python recipes/beside_published.py runs/cnn_dm/seed-1/lead3 --data-set cnn_dm
+python recipes/beside_published.py runs/160K/seed-1/src_elmo --pair en-de --pairs 160000
+python recipes/beside_published.py runs/cnn_dm/seed-1/lead3 --data-set cnn_dm
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The table and figure of recipes/debian_ende/lm_quality.sh, from its folder.
 
-    PYTHONPATH=recipes python recipes/lm_quality_table.py runs/lm_quality --updates 500 1000 12000 --pairs 2500
+PYTHONPATH=recipes python recipes/lm_quality_table.py runs/lm_quality --updates 500 1000 12000 --pairs 2500
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Of several trained run folders the one with the lowest validation loss: its name on stdout, the table on stderr.
 
-    python recipes/lowest_loss.py runs/baseline.dropout-0.1 runs/baseline.dropout-0.2
+python recipes/lowest_loss.py runs/baseline.dropout-0.1 runs/baseline.dropout-0.2
 """
 
 from __future__ import annotations

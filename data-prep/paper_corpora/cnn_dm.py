@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import binarize
-import textio
-import tokenize_text
-
+from lmfusion.text import binarize, textio, tokenize_text
 from paper_corpora import ids, newscrawl, vocabulary
 from paper_corpora.parallel import write_lines
 from paper_corpora.stages import Outcome, Stage

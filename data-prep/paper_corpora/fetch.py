@@ -15,11 +15,10 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import IO, Any
 
-import line_map
-import textio
-from record import read_json
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from lmfusion.text import line_map, textio
+from lmfusion.text.record import read_json
 from paper_corpora.sources import Source
 
 BLOCK = 1 << 20

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import binarize
-import textio
-
+from lmfusion.text import binarize, textio
 from paper_corpora.stages import Outcome
 from paper_corpora.workspace import Workspace
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import textio
+
+from lmfusion.text import textio
 
 BLOCK = 1 << 24
 

@@ -15,9 +15,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import textio
-import tokenize_text
-
+from lmfusion.text import textio, tokenize_text
 from paper_corpora import dedup
 from paper_corpora.fetch import progress
 from paper_corpora.stages import Outcome, Stage

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TextIO
 
-import textio
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from lmfusion.text import textio
 from paper_corpora import archives, sgm
 from paper_corpora.sources import Source
 from paper_corpora.workspace import Workspace

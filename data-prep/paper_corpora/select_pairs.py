@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-import binarize
 import numpy as np
-import textio
 
+from lmfusion.text import binarize, textio
 from paper_corpora import lines
 from paper_corpora.parallel import Sides, write_lines
 

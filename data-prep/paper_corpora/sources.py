@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import textio
+from lmfusion.text import textio
 
 TABLE = Path(__file__).resolve().parents[1] / "sources.tsv"
 COLUMNS = ["name", "file", "url", "bytes", "checksum", "counts", "licence", "note"]

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import record as records
-import textio
-
+from lmfusion.text import record as records
+from lmfusion.text import textio
 from paper_corpora import fetch
 from paper_corpora.sources import Source
 from paper_corpora.workspace import Workspace

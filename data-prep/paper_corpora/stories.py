@@ -13,9 +13,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
-import textio
 from tqdm import tqdm  # type: ignore[import-untyped]
 
+from lmfusion.text import textio
 from paper_corpora import archives, lines
 from paper_corpora.parallel import write_lines
 from paper_corpora.sources import Source

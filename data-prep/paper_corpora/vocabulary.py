@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-import encode_bpe
-import learn_bpe
-import textio
-
+from lmfusion.text import encode_bpe, learn_bpe, textio
 from paper_corpora import lines
 from paper_corpora.parallel import write_lines
 from paper_corpora.stages import Outcome

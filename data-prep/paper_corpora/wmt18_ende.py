@@ -5,10 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import binarize
-import encode_bpe
-import learn_bpe
-
+from lmfusion.text import binarize, encode_bpe, learn_bpe
 from paper_corpora import ids, newscrawl, select_pairs, vocabulary
 from paper_corpora.parallel import write_lines
 from paper_corpora.stages import Outcome, Stage

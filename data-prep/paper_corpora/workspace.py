@@ -6,8 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import tokenize_text
-
+from lmfusion.text import tokenize_text
 from paper_corpora.fetch import Downloads
 from paper_corpora.sources import Source
 

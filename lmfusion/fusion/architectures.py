@@ -44,6 +44,6 @@ def _architecture(size: dict[str, int], cell: dict[str, str], big: bool) -> Arch
 
 for _cell, _flags in CELLS.items():
     for _size, _dims in SIZES.items():
-        register_model_architecture(
-            "transformer_lmfusion", f"{_cell}_{_size}" if _size else _cell
-        )(_architecture(_dims, _flags, big=_size.endswith("big")))
+        register_model_architecture("transformer_lmfusion", f"{_cell}_{_size}" if _size else _cell)(
+            _architecture(_dims, _flags, big=_size.endswith("big"))
+        )

@@ -56,9 +56,7 @@ def check_combination(cfg: Any) -> None:
             "--share-decoder-input-output-embed (SHDEMB) with a source LM."
         )
     if cfg.quant_noise_scalar and chosen:
-        raise InputError(
-            "--quant-noise-scalar would quantize the layers of the language model as well: leave it out."
-        )
+        raise InputError("--quant-noise-scalar would quantize the layers of the language model as well: leave it out.")
     if cfg.merge_src_tgt_embed and chosen:
         raise InputError(
             "--merge-src-tgt-embed makes one dictionary of both sides, and a language model needs its own: "

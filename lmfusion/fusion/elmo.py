@@ -27,9 +27,7 @@ class ElmoConfig:
     elmo_dropout: float | None = field(
         default=None, metadata={"help": "elmo: dropout of the mixing weights (default: 0)"}
     )
-    elmo_affine: bool = field(
-        default=False, metadata={"help": "elmo: learned scale and shift in the mix's layer norm"}
-    )
+    elmo_affine: bool = field(default=False, metadata={"help": "elmo: learned scale and shift in the mix's layer norm"})
     representation_dropout: float | None = field(default=None, metadata={"help": REPRESENTATION_DROPOUT})
     lm_cache: str | None = field(
         default=None,
@@ -58,9 +56,7 @@ class ElmoFusion(Fusion):
 
     def __init__(self, lm: PretrainedLM, side: Side, config: ElmoConfig) -> None:
         super().__init__(lm.freeze(), side, config)
-        self.mix = ScalarMix(
-            lm.num_states, lm.state_dim, dropout=config.elmo_dropout or 0.0, affine=config.elmo_affine
-        )
+        self.mix = ScalarMix(lm.num_states, lm.state_dim, dropout=config.elmo_dropout or 0.0, affine=config.elmo_affine)
         self.projection = make_projection(lm.state_dim, side.width)
         self.dropout = config.representation_dropout or 0.0
         self.stored: StoredStates | None = None
@@ -75,9 +71,7 @@ class ElmoFusion(Fusion):
             InputError: naming the flags.
         """
         if config.lm_cache_half and not config.lm_cache:
-            raise InputError(
-                f"{flag('lm_cache_half')} would be ignored: it says how {flag('lm_cache')} FOLDER stores."
-            )
+            raise InputError(f"{flag('lm_cache_half')} would be ignored: it says how {flag('lm_cache')} FOLDER stores.")
 
     def begin(self, run: Any) -> None:
         """Log how much disk space the stored states will take; see :meth:`Fusion.begin`.

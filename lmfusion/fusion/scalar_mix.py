@@ -38,9 +38,7 @@ class ScalarMix(nn.Module):
             ValueError: if there are not L of them.
         """
         if len(states) != self.weights.numel():
-            raise ValueError(
-                f"{len(states)} states were given to a mix of {self.weights.numel()}"
-            )
+            raise ValueError(f"{len(states)} states were given to a mix of {self.weights.numel()}")
         shares = F.dropout(self.shares(), self.dropout, self.training)
         # Fifteen roundings to half precision would add up to more than a hundredth: the sum is taken in float32.
         mixed = sum((share * self._normalize(state)).float() for share, state in zip(shares, states))

@@ -126,9 +126,7 @@ class LMFusionEncoder(TransformerEncoderBase):
         if self.reader is None:
             return super().forward(src_tokens, *args, **kwargs)
         states, framed, layout = self.reader.read(src_tokens)
-        carried = [
-            self.reader.as_embeddings(tensor, framed, layout) for tensor in self.fusion.carry(states)
-        ]
+        carried = [self.reader.as_embeddings(tensor, framed, layout) for tensor in self.fusion.carry(states)]
         padding = src_tokens.eq(self.padding_idx)
         self.fusion.receive(carried, padding)
         return {**super().forward(src_tokens, *args, **kwargs), CARRIED: carried}

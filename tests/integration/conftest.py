@@ -151,7 +151,7 @@ class Commands:
     @property
     def text_flags(self) -> list[object]:
         """How raw text becomes the slice's tokens."""
-        words = ROOT.joinpath("data-prep", "tokenizer.flags").read_text(encoding="utf-8").splitlines()
+        words = ROOT.joinpath("lmfusion", "text", "tokenizer.flags").read_text(encoding="utf-8").splitlines()
         flags = [word for line in words for word in line.split("#")[0].split()]
         return [*flags, "--sentencepiece-model", self.prepared / "spm.model"]
 

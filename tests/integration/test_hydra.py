@@ -128,9 +128,7 @@ def test_mistakes_end_in_one_line(commands: Any, tmp_path: Path, case: str) -> N
     assert not list(tmp_path.rglob("*.pt"))
 
 
-def test_the_rest_of_the_configuration_is_checked_too(
-    commands: Any, lm_files: dict[str, Path], tmp_path: Path
-) -> None:
+def test_the_rest_of_the_configuration_is_checked_too(commands: Any, lm_files: dict[str, Path], tmp_path: Path) -> None:
     values = [f"model.src_lm={lm_files['src']}", "+model.src_lm_lr_scale=0.1", "common.fp16=true"]
     refused = commands.refused(*cell(commands, "src_ft", tmp_path, 1, *values))
     assert "--src-lm-lr-scale needs parameters one by one" in refused

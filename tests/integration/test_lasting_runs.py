@@ -84,9 +84,7 @@ def test_a_damaged_last_checkpoint_is_refused_and_the_one_before_resumes(
     assert "(epoch 1 @ 2 updates)" in commands.ok(*words)
 
 
-def test_a_finished_run_stays_as_it_is(
-    commands: Any, lm_files: dict[str, Path], run: Path, tmp_path: Path
-) -> None:
+def test_a_finished_run_stays_as_it_is(commands: Any, lm_files: dict[str, Path], run: Path, tmp_path: Path) -> None:
     """fairseq would make a fourth update of three, and write it over the last checkpoint."""
     moved = copied(run, tmp_path / "moved")
     before = contents(moved)

@@ -57,9 +57,7 @@ def test_optimizers_of_the_old_kind_take_a_rate_for_the_language_model(
     assert len(state["param_groups"]) == 2, "the language model's has a rate of its own"
 
 
-def test_a_causal_language_model_generates_and_a_cloze_one_is_refused(
-    commands: Any, lm_files: dict[str, Path]
-) -> None:
+def test_a_causal_language_model_generates_and_a_cloze_one_is_refused(commands: Any, lm_files: dict[str, Path]) -> None:
     flags = ["--beam", 2, "--max-len-b", 5, "--batch-size", 16]
     output = commands.ok(*commands.with_lm("fairseq-generate", "de", lm_files["tgt"], *flags))
     assert len([line for line in output.splitlines() if line.startswith("H-")]) == 30

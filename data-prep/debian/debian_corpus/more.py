@@ -1,10 +1,10 @@
 """Packages of text -> monolingual sentences that go beside a corpus and share nothing with its held-out text.
 
- 1. Packages whose family is held out (pools.split_of_family) are left out; within collections of many programs' text,
-    the manual pages and message catalogs that bear the name of such a family.
- 2. Of what is left, only sentences count, of the right language, and those not in the corpus' training text already.
- 3. Whatever resembles a validation or test text of the corpus, of any of its tasks, is removed: by the thresholds that
-    the finished corpus is checked by (neardup.STRICT), and lines are also compared as a whole up to 100 words.
+1. Packages whose family is held out (pools.split_of_family) are left out; within collections of many programs' text,
+   the manual pages and message catalogs that bear the name of such a family.
+2. Of what is left, only sentences count, of the right language, and those not in the corpus' training text already.
+3. Whatever resembles a validation or test text of the corpus, of any of its tasks, is removed: by the thresholds that
+   the finished corpus is checked by (neardup.STRICT), and lines are also compared as a whole up to 100 words.
 """
 
 from __future__ import annotations

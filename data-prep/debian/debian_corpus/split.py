@@ -1,12 +1,12 @@
 """Train / valid / test by package family, and nothing held out left in training text.
 
- 1. A family's name decides, by a hash, where its packages go: the same in every language and in every later suite.
- 2. Held-out candidates that resemble text of several training families are boilerplate ("This package contains the
-    documentation."): nobody should be tested on them, and training would miss them. They are left out.
- 3. Test and validation sets are drawn from the rest; validation from what does not resemble the test set either.
- 4. Whatever in training text, of any of the corpora, resembles a drawn text is removed.
- 5. What was drawn is compared again with all training text (and validation with the test set), by stricter
-    thresholds, and what still resembles any of it is dropped from the held-out side.
+1. A family's name decides, by a hash, where its packages go: the same in every language and in every later suite.
+2. Held-out candidates that resemble text of several training families are boilerplate ("This package contains the
+   documentation."): nobody should be tested on them, and training would miss them. They are left out.
+3. Test and validation sets are drawn from the rest; validation from what does not resemble the test set either.
+4. Whatever in training text, of any of the corpora, resembles a drawn text is removed.
+5. What was drawn is compared again with all training text (and validation with the test set), by stricter
+   thresholds, and what still resembles any of it is dropped from the held-out side.
 """
 
 from __future__ import annotations

@@ -36,9 +36,7 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
         ValueError: if ``num_heads`` does not divide ``embed_dim`` or ``bias_kv`` is none of these.
     """
 
-    def __init__(
-        self, embed_dim: int, num_heads: int, *, dropout: float, bias_kv: str = NO_BIAS_KV
-    ) -> None:
+    def __init__(self, embed_dim: int, num_heads: int, *, dropout: float, bias_kv: str = NO_BIAS_KV) -> None:
         super().__init__()
         if embed_dim % num_heads:
             raise ValueError(f"{num_heads} attention heads do not divide {embed_dim} channels")

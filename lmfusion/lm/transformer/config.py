@@ -16,19 +16,13 @@ class LMConfig(FairseqDataclass):
     """Flags of both language models, with fairseq's names for a decoder-only model."""
 
     decoder_embed_dim: int = field(default=512, metadata={"help": "channels C of the model"})
-    decoder_ffn_embed_dim: int = field(
-        default=2048, metadata={"help": "inner size of the feed-forward sub-blocks"}
-    )
+    decoder_ffn_embed_dim: int = field(default=2048, metadata={"help": "inner size of the feed-forward sub-blocks"})
     decoder_layers: int = field(default=6, metadata={"help": "transformer blocks N of a tower"})
     decoder_attention_heads: int = field(
         default=8, metadata={"help": "attention heads of a tower; must divide --decoder-embed-dim"}
     )
-    dropout: float = field(
-        default=0.1, metadata={"help": "dropout of embeddings and of each sub-block's output"}
-    )
-    attention_dropout: float = field(
-        default=0.1, metadata={"help": "dropout of attention weights"}
-    )
+    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and of each sub-block's output"})
+    attention_dropout: float = field(default=0.1, metadata={"help": "dropout of attention weights"})
     activation_dropout: float = field(
         default=0.05,
         metadata={
@@ -42,9 +36,7 @@ class LMConfig(FairseqDataclass):
     share_decoder_input_output_embed: bool = field(
         default=False, metadata={"help": "use the input embeddings as softmax weights (tied)"}
     )
-    no_token_positional_embeddings: bool = field(
-        default=False, metadata={"help": "no position embeddings at all"}
-    )
+    no_token_positional_embeddings: bool = field(default=False, metadata={"help": "no position embeddings at all"})
     decoder_learned_pos: bool = field(
         default=False, metadata={"help": "learn position embeddings instead of sinusoids"}
     )
@@ -70,19 +62,13 @@ class ClozeLMConfig(LMConfig):
         default=False,
         metadata={"help": "neither a learned nor a zero key/value pair in the towers' attention"},
     )
-    single_tower: bool = field(
-        default=False, metadata={"help": "one set of weights for both towers"}
-    )
+    single_tower: bool = field(default=False, metadata={"help": "one set of weights for both towers"})
     linear_final_layer: bool = field(
         default=False,
         metadata={"help": "join the towers by a linear layer instead of an attention block"},
     )
-    linear_final_layer_bias: bool = field(
-        default=False, metadata={"help": "give the linear join a bias"}
-    )
-    double_final_heads: bool = field(
-        default=False, metadata={"help": "twice the heads in the joining block"}
-    )
+    linear_final_layer_bias: bool = field(default=False, metadata={"help": "give the linear join a bias"})
+    double_final_heads: bool = field(default=False, metadata={"help": "twice the heads in the joining block"})
     concat_final_q: bool = field(
         default=False,
         metadata={"help": "joining block's query: project [f[i-1]; b[i+1]] instead of their sum"},

@@ -63,13 +63,9 @@ class AttentionJoin(nn.Module):
             self.q_proj.weight.mul_((embed_dim // num_heads) ** -0.5)
         self.dropout = dropout
         self.attention_dropout = attention_dropout
-        self.ffn = FeedForward(
-            embed_dim, ffn_dim, dropout=dropout, activation_dropout=activation_dropout
-        )
+        self.ffn = FeedForward(embed_dim, ffn_dim, dropout=dropout, activation_dropout=activation_dropout)
 
-    def forward(
-        self, fwd: Tensor, bwd: Tensor, layout: RowLayout, *, include_self: bool = False
-    ) -> Tensor:
+    def forward(self, fwd: Tensor, bwd: Tensor, layout: RowLayout, *, include_self: bool = False) -> Tensor:
         """Compute a state for every position from the outputs of both towers.
 
         Args:
@@ -133,9 +129,7 @@ class LinearJoin(nn.Module):
         if bias:
             nn.init.zeros_(self.proj.bias)
 
-    def forward(
-        self, fwd: Tensor, bwd: Tensor, layout: RowLayout, *, include_self: bool = False
-    ) -> Tensor:
+    def forward(self, fwd: Tensor, bwd: Tensor, layout: RowLayout, *, include_self: bool = False) -> Tensor:
         """Join like :meth:`AttentionJoin.forward`; ``include_self`` has no effect, for there is no mask to widen."""
         padding = layout.padding.unsqueeze(-1)
         before = shift_right(fwd.masked_fill(padding, 0.0))

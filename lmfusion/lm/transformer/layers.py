@@ -24,9 +24,7 @@ class FeedForward(nn.Module):
         activation_dropout: after the ReLU.
     """
 
-    def __init__(
-        self, embed_dim: int, ffn_dim: int, *, dropout: float, activation_dropout: float
-    ) -> None:
+    def __init__(self, embed_dim: int, ffn_dim: int, *, dropout: float, activation_dropout: float) -> None:
         super().__init__()
         self.layer_norm = LayerNorm(embed_dim)
         self.fc1 = _linear(embed_dim, ffn_dim)
@@ -66,12 +64,8 @@ class Block(nn.Module):
     ) -> None:
         super().__init__()
         self.layer_norm = LayerNorm(embed_dim)
-        self.self_attn = CausalSelfAttention(
-            embed_dim, num_heads, dropout=attention_dropout, bias_kv=bias_kv
-        )
-        self.ffn = FeedForward(
-            embed_dim, ffn_dim, dropout=dropout, activation_dropout=activation_dropout
-        )
+        self.self_attn = CausalSelfAttention(embed_dim, num_heads, dropout=attention_dropout, bias_kv=bias_kv)
+        self.ffn = FeedForward(embed_dim, ffn_dim, dropout=dropout, activation_dropout=activation_dropout)
         self.dropout = dropout
 
     def forward(
@@ -188,9 +182,7 @@ class TokenEmbedding(nn.Module):
         start, end = start + self.padding_idx + 1, end + self.padding_idx + 1
         if self.sinusoids.size(0) < end:
             rows = max(end, 2 * self.sinusoids.size(0), 256)
-            table = SinusoidalPositionalEmbedding.get_embedding(
-                rows, self.tokens.embedding_dim, self.padding_idx
-            )
+            table = SinusoidalPositionalEmbedding.get_embedding(rows, self.tokens.embedding_dim, self.padding_idx)
             self.sinusoids = table.to(self.tokens.weight.device, torch.float32)
         return self.sinusoids[start:end].to(self.tokens.weight.device)
 

@@ -24,10 +24,7 @@ def load_strictly(lm: PretrainedLM, weights: dict[str, Tensor], path: Path) -> N
     Raises:
         InputError: if they are not those of the model (all differences are listed by name).
     """
-    stripped = {
-        (name[len(PREFIX) :] if name.startswith(PREFIX) else name): value
-        for name, value in weights.items()
-    }
+    stripped = {(name[len(PREFIX) :] if name.startswith(PREFIX) else name): value for name, value in weights.items()}
     own = lm.state_dict()
     problems = {
         "missing": sorted(set(own) - set(stripped)),
@@ -43,9 +40,7 @@ def load_strictly(lm: PretrainedLM, weights: dict[str, Tensor], path: Path) -> N
             if own[name].is_floating_point() != stripped[name].is_floating_point()
         ),
     }
-    found: str | None = "; ".join(
-        f"{kind}: {', '.join(names)}" for kind, names in problems.items() if names
-    )
+    found: str | None = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in problems.items() if names)
     if found:
         raise InputError(f"the weights in {path} are not those of the model it describes. {found}.")
     lm.load_state_dict(stripped)

@@ -92,9 +92,7 @@ def test_validation_loss_is_the_mean_over_tokens(commands: Any, cells: Any, full
     assert abs(printed + sum(scores) / len(scores)) < 2e-3
 
 
-def test_ensemble_of_two_cells_averages_probabilities(
-    commands: Any, decode: Any, cells: Any, full_passes: Any
-) -> None:
+def test_ensemble_of_two_cells_averages_probabilities(commands: Any, decode: Any, cells: Any, full_passes: Any) -> None:
     sentences = decode(*commands.generation(":".join(map(str, cells.values()))))
     for sentence in list(sentences.values())[:6]:
         found = [full.distribution(sentence.source, sentence.hypotheses[0]) for full in full_passes.values()]

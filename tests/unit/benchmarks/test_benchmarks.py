@@ -140,9 +140,7 @@ def test_peak_memory_is_each_rows_own(measure: Measure) -> None:
 def test_a_child_process_does_not_count_the_memory_of_its_parent() -> None:
     code = "import memory; print(memory.resident())"
     ballast = torch.ones(200_000_000)  # 800 MB, more than a process that only imports PyTorch takes
-    child = subprocess.run(
-        [sys.executable, "-c", code], cwd=BENCHMARKS, check=True, stdout=subprocess.PIPE, text=True
-    )
+    child = subprocess.run([sys.executable, "-c", code], cwd=BENCHMARKS, check=True, stdout=subprocess.PIPE, text=True)
     assert 10_000_000 < int(child.stdout) < 4 * ballast.numel()
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import encode_bpe
-import learn_bpe
 import pytest
-import textio
 from fairseq.data import Dictionary
 from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE, SentencepieceConfig
+
+from lmfusion.text import encode_bpe, learn_bpe, textio
 
 SIZE = 120
 

@@ -156,9 +156,7 @@ def test_full_disk_leaves_nothing_behind(
     assert no_leftovers(tmp_path / "corpus")
 
 
-def test_existing_folder_is_not_overwritten(
-    lists: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_existing_folder_is_not_overwritten(lists: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "corpus"
     out.mkdir()
     (out / "mine.txt").write_text("keep")
@@ -167,9 +165,7 @@ def test_existing_folder_is_not_overwritten(
     assert (out / "mine.txt").read_text() == "keep"
 
 
-def test_interrupted_build_leaves_nothing_behind(
-    lists: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_build_leaves_nothing_behind(lists: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 

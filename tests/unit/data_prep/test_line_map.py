@@ -9,9 +9,9 @@ import sys
 import time
 from pathlib import Path
 
-import line_map
 import pytest
-import textio
+
+from lmfusion.text import line_map, textio
 
 LINES = [f"line {number}" for number in range(4 * line_map.CHUNK_LINES)]
 
@@ -19,7 +19,7 @@ LINES = [f"line {number}" for number in range(4 * line_map.CHUNK_LINES)]
 WORK = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
-import line_map
+from lmfusion.text import line_map
 def convert(lines):
     open(os.path.join(sys.argv[2], str(os.getpid())), "w").close()
     time.sleep(600)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 
-import moses
 import pytest
 import sacremoses
+
+from lmfusion.text import moses
 
 CHARACTERS = "aAzZ09.,'`\"- \t\u00a0\u2028éß…·«»#%&$€@/()[]<>|_中ÐIM\x1f\x00"
 WORDS = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import prepare
 import pytest
-import textio
 from fairseq.data import Dictionary, data_utils
+
+from lmfusion.text import prepare, textio
 
 PAIRS = ["-s", "description", "-t", "synopsis", "--pairs", "synopsis", "--text-lang", "en", "--max-ratio", 0]
 BPE = ["--bpe-size", 120, "--workers", 1]

@@ -8,11 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import binarize
-import prepare
 import pytest
-import textio
 from fairseq.data import Dictionary, data_utils
+
+from lmfusion.text import binarize, prepare, textio
 
 FLAGS = ["-s", "en", "-t", "de", "--bpe-size", "120", "--workers", "1"]
 

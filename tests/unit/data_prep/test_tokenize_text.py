@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import textio
-import tokenize_text
 from fairseq import options
 from fairseq.data import encoders
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+
+from lmfusion.text import textio, tokenize_text
 
 HARD_SENTENCES = [
     'A "state-of-the-art" tool & its user\'s <b>guide</b> [beta].',

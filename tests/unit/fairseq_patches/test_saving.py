@@ -59,6 +59,7 @@ def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
 def test_a_block_that_fails_leaves_the_file_as_it_was(tmp_path: Path, error: type[BaseException]) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"before")
+
     def fail() -> None:
         with replacing(path) as stream:
             stream.write(b"after")

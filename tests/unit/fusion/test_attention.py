@@ -59,9 +59,7 @@ def with_gradients(module: nn.Module, times: tuple[int, int], **settings: Any) -
 
 @pytest.mark.parametrize("written_out", [True, False])
 @pytest.mark.parametrize("case", CASES)
-def test_it_gives_fairseqs_states_and_gradients(
-    case: str, written_out: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_gives_fairseqs_states_and_gradients(case: str, written_out: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_attention, "is_faster", lambda query, dropout: written_out)
     theirs, ours = (with_gradients(module, **CASES[case]) for module in pair())
     exactness = 1e-6 if "static_kv" in CASES[case] else 1e-12  # there fairseq's softmax is float32

@@ -165,9 +165,7 @@ def test_weights_of_another_run_bring_their_lm(
         build_model(run_config(make_cell("elmo", "none"), Path("now"), **given).model, task)
 
 
-def test_weights_without_those_of_the_lm_do_not_count(
-    make_cell: Any, task: Any, net_input: dict[str, Tensor]
-) -> None:
+def test_weights_without_those_of_the_lm_do_not_count(make_cell: Any, task: Any, net_input: dict[str, Tensor]) -> None:
     """Loaded leniently (strict=False), they leave random numbers in its place."""
     cfg = make_cell("elmo", "none")
     weights = TransformerLMFusion.build_model(cfg, task).state_dict()

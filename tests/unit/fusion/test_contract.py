@@ -142,8 +142,7 @@ def test_a_sentence_gives_the_same_alone_and_under_any_padding(
 ) -> None:
     model, _ = make_cell(family, fusion, side)
     alone = [
-        output(model, torch.tensor([source]), torch.tensor([prefix]))[0]
-        for source, prefix in zip(SENTENCES, PREFIXES)
+        output(model, torch.tensor([source]), torch.tensor([prefix]))[0] for source, prefix in zip(SENTENCES, PREFIXES)
     ]
     for left in (False, True):
         for width in (0, 9):

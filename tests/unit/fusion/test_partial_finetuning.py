@@ -116,9 +116,7 @@ def test_the_lm_moves_in_proportion_to_its_rate(make_model: Any, net_input: dict
 
 def test_log_says_what_was_loaded_and_how_it_is_trained(make_model: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
-        model = make_model(
-            "finetune", "elmo", src_lm_lr_scale=0.1, src_lm_freeze_layers=1, src_lm_freeze_updates=500
-        )
+        model = make_model("finetune", "elmo", src_lm_lr_scale=0.1, src_lm_freeze_layers=1, src_lm_freeze_updates=500)
     lm = model.encoder.embed_tokens.lm
     total = sum(parameter.numel() for parameter in lm.parameters())
     trained = sum(parameter.numel() for parameter in lm.parameters() if parameter.requires_grad)

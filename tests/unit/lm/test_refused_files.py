@@ -94,17 +94,13 @@ def test_malicious_pickle_is_not_executed(make_cloze: Any, save_lm: Any, tmp_pat
 def test_sequence_to_sequence_checkpoint(tmp_path: Path) -> None:
     model = {"_name": "transformer_lmfusion", "encoder_layers": 6, "decoder_layers": 6}
     torch.save({"cfg": {"model": model}, "model": {}}, tmp_path / "seq2seq.pt")
-    with pytest.raises(
-        InputError, match="holds transformer_lmfusion, where a pretrained language model"
-    ):
+    with pytest.raises(InputError, match="holds transformer_lmfusion, where a pretrained language model"):
         load_lm(tmp_path / "seq2seq.pt")
 
 
 def test_another_language_model(tmp_path: Path) -> None:
     torch.save({"cfg": {"model": {"_name": "transformer_lm"}}, "model": {}}, tmp_path / "gpt.pt")
-    with pytest.raises(
-        InputError, match=r"holds transformer_lm, .*causal, cloze"
-    ):
+    with pytest.raises(InputError, match=r"holds transformer_lm, .*causal, cloze"):
         load_lm(tmp_path / "gpt.pt")
 
 

@@ -63,6 +63,7 @@ def test_the_dictionary_is_used_as_a_whole(make_causal: Any, dictionary: Diction
     with pytest.raises(InputError, match=r"--output-dictionary-size 12 leaves out symbols of the dictionary's \d+"):
         CausalLM(config, TruncatedDictionary(dictionary, 12))
 
+
 def test_pair_of_lms_has_no_top_state(make_cloze: Any) -> None:
     import torch
 

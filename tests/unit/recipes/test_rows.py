@@ -47,7 +47,7 @@ def scripts(folder: str) -> dict[str, str]:
 
 def delta(script: str) -> list[str]:
     """What a row says beyond its first lines."""
-    return script.split("_corpus.sh\"\n\n", 1)[1].splitlines()
+    return script.split('_corpus.sh"\n\n', 1)[1].splitlines()
 
 
 @dataclass

@@ -6,7 +6,7 @@ from fairseq import options
 from fairseq.data import encoders
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
-SENTENCE = 'So you\'ve read <i>e-mail</i>, i.e. the "user\'s" 3,5 GB of it & more...'
+SENTENCE = "So you've read <i>e-mail</i>, i.e. the \"user's\" 3,5 GB of it & more..."
 FLAGS = ["--moses-no-dash-splits", "--moses-no-escape"]
 
 

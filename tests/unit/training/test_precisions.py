@@ -33,9 +33,7 @@ def frozen_weights(trainer: Any) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize(("precision", "kind"), PAIRS)
-def test_training(
-    make_trainer: Callable[..., Any], make_batch: Callable[..., Any], precision: str, kind: str
-) -> None:
+def test_training(make_trainer: Callable[..., Any], make_batch: Callable[..., Any], precision: str, kind: str) -> None:
     flags, dtype = TYPES[precision]
     trainer = make_trainer(kind, "--optimizer", "adam", "--clip-norm", 1.0, *flags)
     assert {p.dtype for p in trainer.get_model().parameters()} == {dtype}

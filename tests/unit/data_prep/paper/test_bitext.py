@@ -8,12 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import textio
 from paper_corpora import parallel, select_pairs, sgm, stages
 from paper_corpora.translation import Steps
 from paper_corpora.wmt18_ende import ENDE, LANGS
 from paper_corpora.workspace import SCALES, SUBSET_NAMES, Workspace
 from sacrebleu.dataset import DATASETS
+
+from lmfusion.text import textio
 
 NAMES = ("rapid2016.de-en.en", "rapid2016.de-en.de")
 

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import textio
 from paper_corpora import dedup, newscrawl, stages
 from paper_corpora.workspace import Workspace
+
+from lmfusion.text import textio
 
 
 @pytest.mark.parametrize("part_sentences", [1, 7, 64, 10_000])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import textio
 from paper_corpora import cnn_dm, newscrawl, sources, wmt18_ende, wmt18_entr
 from sacrebleu.dataset import DATASETS
+
+from lmfusion.text import textio
 
 TABLE = sources.read_table(sources.TABLE)
 

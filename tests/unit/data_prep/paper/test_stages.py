@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import textio
 from paper_corpora import cnn_dm, fetch, newscrawl, sources, stages, wmt18_ende, wmt18_entr
 from paper_corpora.workspace import SCALES, SUBSET_NAMES, Workspace
+
+from lmfusion.text import textio
 
 
 def make_stage(workspace: Workspace, name: str, made: list[str]) -> stages.Stage:

@@ -7,14 +7,13 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
-import learn_bpe
 import pytest
 import sacremoses
-import textio
 from paper_corpora import cnn_dm, stages, stories
 from paper_corpora.workspace import Workspace
 
 from lmfusion.scoring import rouge
+from lmfusion.text import learn_bpe, textio
 
 STORY = '(CNN) -- It rained\n\nIt said "so."\n\n\n@highlight\n\nRain ¶ fell\n\n@highlight\n\nNobody  minded!\n'
 

@@ -12,7 +12,7 @@ from study.task import read_lines
 from lmfusion.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "data-prep"))
-import corpus
+from lmfusion.text import corpus
 
 TEXT = "Das\u00a0ist  gut.\r\n\tZwei\u2028W\u00f6rter \n\nDrei.\n"
 

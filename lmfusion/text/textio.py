@@ -17,11 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TextIO, cast
 
+from lmfusion.errors import InputError
+
 BAD_COMPRESSION = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError)
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-class DataError(Exception):
+class DataError(InputError):
     """Something a person has to fix: the message names the file and the fix."""
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-import textio
+from lmfusion.text import textio
 
 SUFFIXES = ("", ".xz", ".gz")
 BITEXT_SPLITS = ("train", "valid", "test")

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 
-import line_map
-import textio
+from lmfusion.text import line_map, textio
 
 SUMMARY = re.compile(r"fairseq_cli.preprocess\W+\[\S+\] (.+): (\d+) sents, (\d+) tokens, (\S+)% replaced")
 

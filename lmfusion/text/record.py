@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import textio
+from lmfusion.text import textio
 
 _CONSEQUENCE = "what was made stays, only its counts are lost"
 

@@ -8,7 +8,7 @@ once, and an expression that needs a comma or an apostrophe runs only over sente
 from __future__ import annotations
 
 import re
-from typing import Callable, Union
+from typing import Any, Callable, Union
 
 import sacremoses
 
@@ -29,9 +29,14 @@ class Needing:
         return self.expression.sub(replacement, text) if self.character in text else text
 
 
-class MosesTokenizer(sacremoses.MosesTokenizer):  # type: ignore[misc]
+class MosesTokenizer(sacremoses.MosesTokenizer):
     """Tokenizes as its base class does."""
 
+    NONBREAKING_PREFIXES: Any
+    NUMERIC_ONLY_PREFIXES: Any
+    DEDUPLICATE_SPACE: Any
+    MULTIDOT_RUN: Any
+    MULTIDOT_MARKER: Any
     LETTERS = frozenset(sacremoses.MosesTokenizer.IsAlpha)
     LOWER_CASE = frozenset(sacremoses.MosesTokenizer.IsLower)
 

@@ -12,8 +12,9 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 
-import textio
 from tqdm import tqdm  # type: ignore[import-untyped]
+
+from lmfusion.text import textio
 
 CHUNK_LINES = 500
 CHUNKS_PER_ROUND = 64
