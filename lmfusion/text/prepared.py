@@ -1,0 +1,101 @@
+"""A folder of prepared text: what lies where in it, and what has to be known to train on it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from lmfusion.errors import InputError
+from lmfusion.text import textio
+from lmfusion.text.tokenize_text import tokenizer_flags
+
+FILE = "data.json"
+TRANSLATION, SUMMARIZATION = "translation", "summarization"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Describe a folder that ``lmfusion data`` filled.
+
+    Attributes:
+        folder: the folder.
+        source: name of the source side in file names and flags, ``en`` or ``text``.
+        target: the same of the target side, ``fr`` or ``summary``.
+        kind: ``translation`` (scored with BLEU) or ``summarization`` (scored with ROUGE).
+        pairs: number of training pairs, after filtering.
+        text_language: the language of both sides, where these are not named by languages; else None.
+        symbols: number of BPE symbols of the text that a language model of a side can train on, by the side's language.
+        longest: most symbols in a sentence of any split, on either side or in the plain text.
+        origin: what the data were made from, for the model card: file names, SHA-256, licence where told.
+    """
+
+    folder: Path
+    source: str
+    target: str
+    kind: str
+    pairs: int
+    text_language: str | None = None
+    symbols: dict[str, int] = field(default_factory=dict)
+    longest: int = 0
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def bitext(self) -> Path:
+        """Return the folder of binarized pairs, for ``fairseq-train --task translation``."""
+        return self.folder / "bitext-all"
+
+    @property
+    def bpe_model(self) -> Path:
+        """Return the sentencepiece model."""
+        return self.folder / "spm.model"
+
+    @property
+    def dictionary(self) -> Path:
+        """Return the dictionary that both sides and their language models share."""
+        return self.folder / "dict.txt"
+
+    def language(self, side: str) -> str:
+        """Return the language of the side named ``side``."""
+        return self.text_language or side
+
+    def plain_text(self, language: str) -> Path:
+        """Return the folder of binarized text of one language, for ``fairseq-train --task language_modeling``."""
+        return self.folder / f"lm.{language}"
+
+    def text(self, split: str, side: str) -> Path:
+        """Return the raw text of a split's side: what is translated, and what scores compare with."""
+        return self.folder / "text" / f"{split}.{side}"
+
+    def text_flags(self) -> list[str]:
+        """Return fairseq's flags that make typed text the symbols that this folder holds."""
+        flags = tokenizer_flags()
+        if self.text_language:
+            flags = ["moses_monolingual" if word == "moses" else word for word in flags]
+            flags += ["--moses-lang", self.text_language]
+        return [*flags, "--sentencepiece-model", str(self.bpe_model)]
+
+    def save(self) -> None:
+        """Write the folder's ``data.json``."""
+        content = {name: value for name, value in asdict(self).items() if name != "folder"}
+        with textio.writing(self.folder / FILE) as stream:
+            json.dump(content, stream, indent=2, sort_keys=True)
+            stream.write("\n")
+
+
+def read(folder: Path) -> Prepared:
+    """Read the description of a folder that ``lmfusion data`` filled.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    path = folder / FILE
+    if not path.is_file():
+        raise InputError(f"{folder}: has no {FILE}. Give a folder that `lmfusion data … --out {folder}` has filled.")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        known = {each.name for each in fields(Prepared)} - {"folder"}
+        return Prepared(folder=folder, **{name: value for name, value in content.items() if name in known})
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: is damaged ({error}). Run `lmfusion data` again with --out {folder}.") from error
