@@ -8,11 +8,23 @@ import os
 import sys
 from collections.abc import Sequence
 
-from lmfusion.commands import average, bench, check_data, convert, export, inspect, report, score, user_dir
+from lmfusion.commands import (
+    average,
+    bench,
+    check_data,
+    convert,
+    export,
+    inspect,
+    pack,
+    report,
+    score,
+    translate,
+    user_dir,
+)
 from lmfusion.errors import LMFusionError, describe_os_error
 from lmfusion.runs.threads import let_waiting_threads_sleep
 
-COMMANDS = (user_dir, check_data, inspect, average, export, convert, score, report, bench)
+COMMANDS = (translate, pack, user_dir, check_data, inspect, average, export, convert, score, report, bench)
 SUCCESS, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 

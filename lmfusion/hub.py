@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import difflib
 import os
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq import checkpoint_utils, hub_utils
+from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
 from fairseq.utils import split_paths
+from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from lmfusion.checkpoint.reading import model_config, read_checkpoint
 from lmfusion.errors import InputError
 from lmfusion.lm.transformer.base import check_beam
+from lmfusion.text.kit import from_state
 
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
+_OF_GENERATE = ("skip_invalid_size_inputs", "inference_step_args", "prefix_allowed_tokens_fn", "score_reference")
 _ODD_CONTENT = (
     *(TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError, RuntimeError, OSError),
     ImportError,
@@ -40,8 +46,10 @@ class Translator(hub_utils.GeneratorHubInterface):
             T ids.
 
         Raises:
-            InputError: if the sentence is longer than the model takes and was not to be cut.
+            InputError: if it is no text, or longer than the model takes and was not to be cut.
         """
+        if not isinstance(sentence, str):
+            raise InputError(f"{sentence!r:.60} is a {type(sentence).__name__}: a sentence is text (str).")
         tokens: Tensor = super().encode(sentence)
         limit = self.max_positions[0]
         if len(tokens) <= limit:
@@ -53,6 +61,28 @@ class Translator(hub_utils.GeneratorHubInterface):
             f"({sentence[:60]}…)."
         )
 
+    def sample(self, sentences: list[str] | str, beam: int = 1, verbose: bool = False, **kwargs: Any) -> Any:
+        """Translate sentences: those without a word stay empty; see fairseq's ``translate``.
+
+        Args:
+            sentences: a list of texts, or one text.
+            beam: number of hypotheses, of which the best counts.
+            verbose: log sources, hypotheses and scores.
+            **kwargs: settings of the search (``lenpen=0.6``).
+
+        Returns:
+            As many texts; of one text one.
+
+        Raises:
+            InputError: if something among them is no text, too long, or a setting is none.
+        """
+        if isinstance(sentences, str):
+            return self.sample([sentences], beam, verbose, **kwargs)[0]
+        _check_texts(sentences)
+        found = self.generate([self.encode(text) for text in sentences if text.strip()], beam, verbose, **kwargs)
+        best = iter(self.decode(hypotheses[0]["tokens"]) for hypotheses in found)
+        return [next(best) if text.strip() else "" for text in sentences]
+
     def generate(self, tokenized_sentences: Any, beam: int = 5, *args: Any, **kwargs: Any) -> Any:
         """Return the hypotheses of each sentence, best first; an empty list without sentences.
 
@@ -63,24 +93,54 @@ class Translator(hub_utils.GeneratorHubInterface):
             **kwargs: settings of the search (``lenpen=0.6``).
 
         Raises:
-            InputError: if ``beam`` is below 1.
+            InputError: if ``beam`` is below 1, or a setting is none of fairseq's.
         """
         check_beam(beam)
+        _check_settings(kwargs)
         if not len(tokenized_sentences):
             return []
         return super().generate(tokenized_sentences, beam, *args, **kwargs)
+
+    def _build_batches(self, tokens: list[Tensor], skip_invalid_size_inputs: bool) -> Iterator[dict[str, Any]]:
+        """Yield batches of sentences of like length; fairseq's own loader of data sets starts threads and warns."""
+        dataset = self.task.build_dataset_for_inference(tokens, torch.tensor([len(each) for each in tokens]))
+        indices, overlong = dataset.filter_indices_by_size(dataset.ordered_indices(), self.max_positions)
+        if len(overlong) and not skip_invalid_size_inputs:
+            raise InputError(
+                f"sentence {overlong[0]} has {len(tokens[overlong[0]])} tokens, more than the {self.max_positions[0]} "
+                f"the model takes: cut or split it, or give skip_invalid_size_inputs=True."
+            )
+        sizes = self.cfg.dataset
+        for batch in dataset.batch_by_size(indices, max_tokens=sizes.max_tokens, max_sentences=sizes.batch_size):
+            yield dataset.collater([dataset[index] for index in batch])
+
+
+def _check_texts(sentences: Any) -> None:
+    if not isinstance(sentences, (list, tuple)):
+        raise InputError(f"translate takes a list of texts (str), not a {type(sentences).__name__}.")
+    for number, sentence in enumerate(sentences):
+        if not isinstance(sentence, str):
+            raise InputError(f"sentence {number} is a {type(sentence).__name__}, {sentence!r:.60}: give text (str).")
+
+
+def _check_settings(given: Mapping[str, Any]) -> None:
+    known = {*GenerationConfig.__dataclass_fields__, *_OF_GENERATE}
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise InputError(f"the search has no setting {name!r}" + (f"; did you mean {near[0]}?" if near else "."))
 
 
 def load_model(path: str | Path, **overrides: Any) -> Translator:
     """Load a sequence-to-sequence model: ``load_model(path).translate(["A sentence."], beam=5)``.
 
-    Tokenizer and BPE are those the model was trained with (``--tokenizer``, ``--bpe`` of fairseq-train). The
-    language models inside come from the checkpoint; their own files are not needed.
+    Tokenizer, BPE and dictionaries are those the model was trained with: the checkpoint holds them (those written by
+    earlier versions name their files). The language models inside come from the checkpoint as well.
 
     Args:
-        path: a checkpoint, or a folder with ``checkpoint_best.pt`` or ``checkpoint_last.pt`` in it.
+        path: a checkpoint, a packed model, or a run's folder.
         overrides: configuration values to replace, e.g. ``data="folder/with/dictionaries"`` or
-            ``sentencepiece_model="spm.model"`` where these have moved.
+            ``sentencepiece_model="spm.model"``.
 
     Returns:
         The model in evaluation mode, with fairseq's methods (``translate``, ``score``, ``sample``).
@@ -89,13 +149,13 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
         InputError: if there is no checkpoint there, it cannot be read or is no such model, or its dictionaries are
             not where they were.
     """
-    checkpoint = _checkpoint(Path(path))
+    checkpoint = find_checkpoint(Path(path))
     state = read_checkpoint(checkpoint)
     config = model_config(checkpoint, state)
     if "encoder_layers" not in config:
         raise InputError(f"{checkpoint} is no sequence-to-sequence model: load a language model with lmfusion.load_lm.")
     with _as_input_error(checkpoint):
-        return _build(checkpoint, state["cfg"]["task"], overrides)
+        return _build(checkpoint, state, overrides)
 
 
 @contextmanager
@@ -110,8 +170,36 @@ def _as_input_error(checkpoint: Path) -> Iterator[None]:
         raise InputError(f"{checkpoint} cannot be loaded as a model: {type(error).__name__}: {text}.") from error
 
 
-def _build(checkpoint: Path, task: dict[str, Any], overrides: dict[str, Any]) -> Translator:
-    folders = split_paths(str(overrides.pop("data", None) or task["data"]))
+def _build(checkpoint: Path, state: dict[str, Any], overrides: dict[str, Any]) -> Translator:
+    kit = from_state(checkpoint, state)
+    with tempfile.TemporaryDirectory() as unpacked:
+        bpe = kit.unpack(Path(unpacked)) if kit else {}
+        if kit and kit.dictionaries:
+            overrides = {
+                "data": unpacked,
+                "source_lang": kit.languages[0],
+                "target_lang": kit.languages[1],
+                **overrides,
+            }
+        folders = _folders(state["cfg"]["task"], overrides)
+        models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(
+            [str(checkpoint)], arg_overrides={**overrides, "data": folders}
+        )
+        cfg = _completed(cfg)
+        with open_dict(cfg):
+            for name, section in (("bpe", bpe), ("tokenizer", kit.tokenizer if kit else {})):
+                if section:
+                    cfg[name] = {**section, **{key: value for key, value in overrides.items() if key in section}}
+        return Translator(cfg, task, models)
+
+
+def _folders(task: dict[str, Any], overrides: dict[str, Any]) -> str:
+    """Return the data folders, of which the first has the dictionaries, as fairseq wants them.
+
+    Raises:
+        InputError: it has them not.
+    """
+    folders = split_paths(str(overrides.get("data") or task["data"]))
     for side in ("source", "target"):
         language = overrides.get(f"{side}_lang") or task[f"{side}_lang"]
         dictionary = Path(folders[0]) / f"dict.{language}.txt"
@@ -120,17 +208,27 @@ def _build(checkpoint: Path, task: dict[str, Any], overrides: dict[str, Any]) ->
                 f"{dictionary} does not exist, and without its dictionaries a model cannot read or write text: give "
                 f'the folder that fairseq-preprocess made, load_model(..., data="…").'
             )
-    data = os.pathsep.join(str(Path(folder).resolve()) for folder in folders)
-    models, cfg, task_object = checkpoint_utils.load_model_ensemble_and_task(
-        [str(checkpoint)], arg_overrides={"data": data, **overrides}
-    )
-    return Translator(cfg, task_object, models)
+    return os.pathsep.join(str(Path(folder).resolve()) for folder in folders)
 
 
-def _checkpoint(path: Path) -> Path:
+def _completed(cfg: Any) -> Any:
+    """Return a configuration with fairseq's defaults where an exported checkpoint has no section."""
+    plain = OmegaConf.to_container(OmegaConf.structured(FairseqConfig()), resolve=True)
+    assert isinstance(plain, dict)
+    given = {name: cfg[name] for name in cfg if not OmegaConf.is_missing(cfg, name) and cfg[name] is not None}
+    return OmegaConf.create({**plain, **given})
+
+
+def find_checkpoint(path: Path) -> Path:
+    """Return the path of the best checkpoint of a run's folder, or of its last one; a file's own path.
+
+    Raises:
+        InputError: if a folder holds neither.
+    """
     if not path.is_dir():
         return path
-    for name in CHECKPOINTS:
-        if (path / name).is_file():
-            return path / name
+    for folder in (path, path / "checkpoints"):
+        for name in CHECKPOINTS:
+            if (folder / name).is_file():
+                return folder / name
     raise InputError(f"{path} holds neither {' nor '.join(CHECKPOINTS)}: give the path of a checkpoint.")

@@ -17,7 +17,8 @@ from typing import IO, Any
 
 from tqdm import tqdm  # type: ignore[import-untyped]
 
-from lmfusion.text import line_map, textio
+from lmfusion.text import textio
+from lmfusion.text.progress import LOG_LINE
 from lmfusion.text.record import read_json
 from paper_corpora.sources import Source
 
@@ -196,7 +197,7 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 def progress(total: int, label: str, initial: int = 0) -> tqdm:
     """A bar in bytes with the time left; in a log file a line every ten seconds at most."""
-    style = {"dynamic_ncols": True} if sys.stderr.isatty() else line_map.LOG_BAR
+    style = {"dynamic_ncols": True} if sys.stderr.isatty() else LOG_LINE
     return tqdm(
         total=total, initial=initial, desc=label, unit="B", unit_scale=True, unit_divisor=1000, leave=False, **style
     )

@@ -34,7 +34,7 @@ def average(paths: Sequence[str | Path], out: str | Path) -> None:
     if len(paths) < 2:
         raise InputError(f"averaging needs two checkpoints or more, and {len(paths)} was given.")
     total: dict[str, Tensor] = {}
-    _refuse_to_overwrite(paths, out)
+    refuse_to_overwrite(paths, out)
     for path in paths:
         state = read_checkpoint(path)
         _add(total, state["model"], first=paths[0], path=path)
@@ -59,15 +59,24 @@ def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
     Raises:
         InputError: if it cannot be read or written, or ``out`` is the same file.
     """
-    _refuse_to_overwrite([path], out)
-    state = read_checkpoint(path)
+    refuse_to_overwrite([path], out)
+    write_checkpoint(exported(read_checkpoint(path), half=half), out)
+
+
+def exported(state: dict[str, Any], *, half: bool) -> dict[str, Any]:
+    """Return what a checkpoint for passing on holds; see :func:`export`.
+
+    Args:
+        state: a checkpoint; it is changed.
+        half: store the weights in half precision.
+    """
     if half:
         state["model"] = {
             name: value.half() if value.is_floating_point() else value for name, value in state["model"].items()
         }
     sections = state.get("cfg") or {}
     state["cfg"] = {name: _without_folders(sections[name]) for name in ("model", "task") if name in sections}
-    write_checkpoint(_without_optimizer(state), out)
+    return _without_optimizer(state)
 
 
 def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
@@ -84,7 +93,7 @@ def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
         torch.save(state, stream)
 
 
-def _refuse_to_overwrite(paths: Sequence[str | Path], out: str | Path) -> None:
+def refuse_to_overwrite(paths: Sequence[str | Path], out: str | Path) -> None:
     """Refuse to write over an input: the result lacks the optimizer, and a run could not resume from it."""
     for path in map(Path, paths):
         if path.exists() and Path(out).exists() and path.samefile(out):

@@ -17,7 +17,7 @@ from lmfusion.checkpoint.locks import lock_folder
 from lmfusion.checkpoint.reading import read_file, safe_types
 from lmfusion.checkpoint.starting_point import starts_from
 from lmfusion.errors import InputError
-from lmfusion.fairseq_patches import early_stop
+from lmfusion.fairseq_patches import early_stop, text_kit
 from lmfusion.training.unknown_symbols import check_unknown_symbols
 
 logger = logging.getLogger(__name__)
@@ -33,6 +33,7 @@ def read_safely(original: Callable[..., Any]) -> Callable[..., Any]:
         state = frozen_file.inline(state, Path(path), read=read_file)
         check_sizes(Path(path), state)
         check_types(Path(path), state)
+        text_kit.remember(Path(path), state)
         return state
 
     return load_checkpoint_to_cpu

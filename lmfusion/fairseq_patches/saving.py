@@ -13,7 +13,7 @@ from fairseq.file_io import PathManager
 from lmfusion.checkpoint import frozen_file
 from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.checkpoint.reading import read_file
-from lmfusion.fairseq_patches import early_stop
+from lmfusion.fairseq_patches import early_stop, text_kit
 from lmfusion.fusion.config import frozen_lms
 
 
@@ -57,5 +57,6 @@ def save(state: dict[str, Any], path: Path) -> None:
     model = (state.get("cfg") or {}).get("model") or {}
     if prefixes := frozen_lms(vars(model) if isinstance(model, Namespace) else model):
         state = frozen_file.externalize(state, prefixes, path.parent, read=read_file)
+    text_kit.add(state)
     with replacing(path) as stream:
         torch.save(state, stream)

@@ -15,6 +15,7 @@ from lmfusion.fairseq_patches import (
     same_batches,
     saving,
     shallow_fusion,
+    text_kit,
 )
 from lmfusion.fairseq_patches.interactive import make_batches_without_overlong_lines
 from lmfusion.fairseq_patches.patch import Patch
@@ -180,6 +181,21 @@ TABLE: tuple[Patch, ...] = (
         moving_average.copy_what_does_not_move,
         "--store-ema with a language model inside ends in a RuntimeError (code points of its dictionary, in bytes, "
         "times a decay), and would round a frozen LM's weights.",
+    ),
+    Patch(
+        "fairseq.tasks.fairseq_task:FairseqTask",
+        "build_bpe",
+        text_kit.use_for_bpe,
+        "fairseq-interactive without the --bpe that a model was trained with translates <unk> <unk> <unk>, exit status "
+        "0; checkpoints of lmfusion hold their BPE.",
+        "never: ours alone",
+    ),
+    Patch(
+        "fairseq.tasks.fairseq_task:FairseqTask",
+        "build_tokenizer",
+        text_kit.use_for_tokenizer,
+        "As of build_bpe, for --tokenizer.",
+        "never: ours alone",
     ),
     Patch(
         "fairseq.tasks.fairseq_task:FairseqTask",

@@ -5,20 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 
-from tqdm import tqdm  # type: ignore[import-untyped]
-
 from lmfusion.text import textio
+from lmfusion.text.progress import progress
 
 CHUNK_LINES = 500
 CHUNKS_PER_ROUND = 64
-LOG_BAR = {"bar_format": "{desc}: {percentage:.0f}%, {remaining} left\n", "mininterval": 10, "delay": 5}
 
 
 def available_cores() -> int:
@@ -49,7 +46,7 @@ def map_lines(
         raise textio.DataError(f"--workers {workers}: give a number above 0, or leave it out for all cores.")
     workers = workers or min(available_cores(), 1 + total // CHUNK_LINES)
     source = iter(lines)
-    with _LinePool(workers, initializer, init_args) as pool, _progress(total, label) as bar:
+    with _LinePool(workers, initializer, init_args) as pool, progress(total=total, label=label) as bar:
         while block := list(islice(source, CHUNK_LINES * CHUNKS_PER_ROUND)):
             chunks = [block[i : i + CHUNK_LINES] for i in range(0, len(block), CHUNK_LINES)]
             for converted in pool.map(convert, chunks):
@@ -111,10 +108,3 @@ def _end_with_parent() -> None:
     assert parent is not None, "only workers call this"
     parent.join()
     os._exit(1)
-
-
-def _progress(total: int, label: str) -> tqdm:
-    """A bar on a terminal; in a log file a line every ten seconds at most."""
-    live = sys.stderr.isatty()
-    terminal = {"mininterval": 0.2, "dynamic_ncols": True}
-    return tqdm(total=total, desc=label, unit=" lines", unit_scale=True, leave=False, **(terminal if live else LOG_BAR))

@@ -8,7 +8,7 @@ splits "don't" as no English text is split, and an English language model meets 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
-from fairseq.data.encoders import register_tokenizer
+from fairseq.data.encoders import register_bpe, register_tokenizer
 from fairseq.data.encoders.moses_tokenizer import MosesTokenizer
 from fairseq.dataclass import FairseqDataclass
 
@@ -29,3 +29,19 @@ class MonolingualMosesTokenizer(MosesTokenizer):
     def __init__(self, cfg: MonolingualMosesConfig) -> None:
         flags = {"moses_no_dash_splits": cfg.moses_no_dash_splits, "moses_no_escape": cfg.moses_no_escape}
         super().__init__(SimpleNamespace(source_lang=cfg.moses_lang, target_lang=cfg.moses_lang, **flags))
+
+
+@register_bpe("none", dataclass=None)
+class NoBPE:
+    """Text that is encoded already: ``--bpe none`` keeps a checkpoint's own BPE from being used."""
+
+    def __init__(self, cfg: object) -> None:
+        pass
+
+    def encode(self, x: str) -> str:
+        """Return ``x`` as it is."""
+        return x
+
+    def decode(self, x: str) -> str:
+        """Return ``x`` as it is."""
+        return x

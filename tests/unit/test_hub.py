@@ -46,18 +46,8 @@ def test_otherwise_it_is_refused_with_both_lengths(translator: Translator) -> No
         translator.encode("aaa bbbb ccccc aaa bbbb ccccc")
 
 
-def test_dictionaries_are_those_of_the_folders_and_languages_that_are_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dictionaries_are_those_of_the_folders_and_languages_that_are_given(tmp_path: Path) -> None:
     """A converted model may not know its languages; fairseq takes the dictionaries of the first of several folders."""
-    given: dict[str, Any] = {}
-
-    def load(paths: list[str], arg_overrides: dict[str, Any]) -> tuple[list[Any], None, None]:
-        given.update(arg_overrides)
-        return [], None, None
-
-    monkeypatch.setattr(hub.checkpoint_utils, "load_model_ensemble_and_task", load)
-    monkeypatch.setattr(hub, "Translator", lambda *_: "translator")
     folders = [tmp_path / "first", tmp_path / "second"]
     for folder in folders:
         folder.mkdir()
@@ -65,10 +55,9 @@ def test_dictionaries_are_those_of_the_folders_and_languages_that_are_given(
         (folders[0] / f"dict.{language}.txt").touch()
     task = {"data": "gone", "source_lang": None, "target_lang": None}
     overrides = {"data": os.pathsep.join(map(str, folders)), "source_lang": "en", "target_lang": "de"}
-    assert hub._build(tmp_path / "model.pt", task, dict(overrides)) == "translator"  # type: ignore[comparison-overlap]
-    assert given == overrides
+    assert hub._folders(task, overrides) == overrides["data"]
     with pytest.raises(InputError, match=r"first/dict\.tr\.txt does not exist"):
-        hub._build(tmp_path / "model.pt", task, {**overrides, "target_lang": "tr"})
+        hub._folders(task, {**overrides, "target_lang": "tr"})
 
 
 def test_no_sentence_has_no_translation(translator: Translator) -> None:
@@ -78,3 +67,19 @@ def test_no_sentence_has_no_translation(translator: Translator) -> None:
 def test_a_beam_of_none_is_refused(translator: Translator) -> None:
     with pytest.raises(InputError, match="--beam 0"):
         translator.translate(["aaa"], beam=0)
+
+
+@pytest.mark.parametrize("bad", [[b"aaa"], ["aaa", None], 3, [1.5]])
+def test_what_is_no_text_is_refused(translator: Translator, bad: Any) -> None:
+    with pytest.raises(InputError, match="text"):
+        translator.translate(bad)
+
+
+def test_a_setting_that_the_search_does_not_have_is_refused_with_the_nearest(translator: Translator) -> None:
+    with pytest.raises(InputError, match=r"lenpne.*lenpen"):
+        translator.translate(["aaa"], lenpne=0.5)
+
+
+def test_a_line_without_a_word_stays_empty(translator: Translator) -> None:
+    assert translator.translate(["", " ", "\t"]) == ["", "", ""]
+    assert translator.translate("") == ""

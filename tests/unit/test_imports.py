@@ -27,6 +27,7 @@ LAYERS = [
     ["lmfusion.convert", "lmfusion.inspection"],
     ["lmfusion.fairseq_patches"],
     ["lmfusion.plugin", "lmfusion.hub", "lmfusion.hydra_configs"],
+    ["lmfusion.translate_lines", "lmfusion.packing"],
     ["lmfusion", "lmfusion.models"],  # the public API
     ["lmfusion.runs"],
     ["lmfusion.report"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from tqdm import tqdm  # type: ignore[import-untyped]
+from lmfusion.text.progress import progress
 
 from .neardup import BACKGROUND, REMOVE, HeldOut, held_out_atoms, matching_lines
 
@@ -19,8 +19,8 @@ class Leaks:
         self.lang = lang
         texts = sorted({atom for line in candidates for atom in held_out_atoms(line, lang, REMOVE)})
         self._number = {text: number for number, text in enumerate(texts)}
-        progress = tqdm(train, desc=f"near-duplicates, {lang}", unit=" lines", mininterval=1)
-        self._by_line = matching_lines(HeldOut(texts, REMOVE, background=islice(train, BACKGROUND)), progress, lang)
+        bar = progress(train, label=f"near-duplicates, {lang}", unit=" lines")
+        self._by_line = matching_lines(HeldOut(texts, REMOVE, background=islice(train, BACKGROUND)), bar, lang)
         self._families: dict[int, set[str]] = {}
         for line, numbers in self._by_line.items():
             for number in numbers:

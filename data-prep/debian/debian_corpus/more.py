@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from tqdm import tqdm  # type: ignore[import-untyped]
+from lmfusion.text.progress import progress
 
 from .debs import Deb, Listed
 from .documents import held_out, texts, usable_sentences
@@ -78,8 +78,8 @@ def without_leaks(lines: list[str], held: Iterable[str], lang: str) -> list[str]
     held = list(dict.fromkeys(held))
     atoms = sorted({atom for line in held for atom in held_out_atoms(line, lang, REMOVE_MORE)})
     index = HeldOut(atoms, REMOVE_MORE, islice(lines, BACKGROUND))
-    progress = tqdm(lines, desc=f"near-duplicates of held-out text, {lang}", unit=" lines", mininterval=1)
-    like = matching_lines(index, progress, lang)
+    bar = progress(lines, label=f"near-duplicates of held-out text, {lang}", unit=" lines")
+    like = matching_lines(index, bar, lang)
     kept = [line for line in lines if line not in like]
     leaks = resembled(held, kept, lang, STRICT, f"check, {lang}")
     if leaks:
@@ -106,7 +106,7 @@ def gather(debs: list[Deb], train: Lines, held: Lines, lang: str) -> tuple[dict[
     """
     collector = Collector(train, lang)
     packages: dict[str, dict[str, Any]] = {}
-    for deb in tqdm(debs, desc="reading", unit=" packages"):
+    for deb in progress(debs, label="reading", unit=" packages"):
         row = deb.listed
         packages[row.package] = {
             "source": row.source,

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from itertools import chain
 from math import ceil
 
-from tqdm import tqdm  # type: ignore[import-untyped]
+from lmfusion.text.progress import progress
 
 from .segment import sentences
 from .text import words
@@ -169,8 +169,8 @@ def resembled(
     lines = list(dict.fromkeys(train))
     index = HeldOut(sorted({atom for found in parts.values() for atom in found}), thresholds, lines[:BACKGROUND])
     first: dict[str, str] = {}
-    progress = tqdm(lines, desc=title or f"near-duplicates, {lang}", unit=" lines", mininterval=1, leave=False)
-    for line, numbers in matching_lines(index, progress, lang).items():
+    bar = progress(lines, label=title or f"near-duplicates, {lang}", unit=" lines")
+    for line, numbers in matching_lines(index, bar, lang).items():
         for number in numbers:
             first.setdefault(index.texts[number], line)
     hits = {line: next((first[atom] for atom in found if atom in first), None) for line, found in parts.items()}

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tqdm import tqdm  # type: ignore[import-untyped]
+from lmfusion.text.progress import progress
 
 from .clean import LengthRatio
 from .entries import Entry
@@ -70,7 +70,7 @@ def pools(entries: list[Entry], lang: str) -> Pools:
     splits = assign(entries)
     result: Pools = {task: {split: Pool() for split in SPLITS} for task in TASKS}
     shortest: dict[str, list[tuple[Pair, Entry]]] = {split: [] for split in SPLITS}
-    for entry in tqdm(entries, desc="sentences", unit=" descriptions", mininterval=1):
+    for entry in progress(entries, label="sentences", unit=" descriptions"):
         split = splits[entry.md5]
         for pair in bitext(entry, lang, ratio):
             result["bitext"][split].add(pair, entry.families)

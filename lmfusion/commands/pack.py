@@ -1,0 +1,56 @@
+"""``lmfusion pack``: one file to hand on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+import lmfusion
+from lmfusion.errors import InputError
+
+EXAMPLE = """
+example:
+  lmfusion pack runs/mine/src_elmo_shdemb --out model.lmf --licence "CC BY 4.0"
+  lmfusion translate model.lmf new.en
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
+    text = "write a translation model as one file to hand on"
+    described = f"{text}: weights, dictionaries, BPE, tokenizer, licence and model card."
+    style = argparse.RawDescriptionHelpFormatter
+    parser = commands.add_parser("pack", help=text, description=described, epilog=EXAMPLE, formatter_class=style)
+    parser.add_argument("model", metavar="RUN", help="a run's folder (its best checkpoint), or a checkpoint")
+    parser.add_argument("--out", metavar="FILE", required=True, help="file to write, such as model.lmf")
+    parser.add_argument("--licence", metavar="TEXT", default="", help="its name, or a file with its text")
+    parser.add_argument("--full", action="store_true", help="keep the weights in full precision: twice the size")
+    parser.add_argument("--data", metavar="DIR", help="dictionaries, of a checkpoint that does not hold them")
+    parser.add_argument("--spm", metavar="FILE", help="the sentencepiece model, of a checkpoint that does not hold it")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``lmfusion pack RUN --out FILE``."""
+    lmfusion.install()
+    from lmfusion.hub import find_checkpoint
+    from lmfusion.packing import pack
+    from lmfusion.runs.model_card import model_card
+
+    checkpoint = find_checkpoint(Path(args.model))
+    folder = checkpoint.parent.parent if checkpoint.parent.name == "checkpoints" else checkpoint.parent
+    card = model_card(folder, licence := _licence(args.licence))
+    pack(checkpoint, args.out, card=card, licence=licence, half=not args.full, data=args.data, bpe_model=args.spm)
+    print(f"wrote {args.out}, {os.path.getsize(args.out) / 1e6:.1f} MB: lmfusion translate {args.out}")
+
+
+def _licence(given: str) -> str:
+    path = Path(given)
+    if not given or not path.is_file():
+        return given
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"--licence {given}: not UTF-8 text ({error.reason}).") from error

@@ -1,0 +1,119 @@
+"""``lmfusion translate``: plain text in, translations (or summaries) out."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import lmfusion
+from lmfusion.errors import InputError
+
+if TYPE_CHECKING:
+    from lmfusion.translate_lines import Hypothesis
+
+EXAMPLE = """
+example:
+  lmfusion translate runs/mine/src_elmo_shdemb new.en > new.fr
+  lmfusion translate model.lmf                     # without a file: type, or pipe text in
+"""
+_SETTINGS = {
+    "lenpen": (float, "above 1 prefers longer translations, below 1 shorter ones (default: 1)"),
+    "max_len_a": (float, "most symbols of a translation: A times the source's …"),
+    "max_len_b": (int, "… plus B (default: 0 and 200)"),
+    "min_len": (int, "least symbols of a translation (default: 1)"),
+    "no_repeat_ngram_size": (int, "no N symbols twice in a translation, for summaries"),
+}
+
+
+def add(commands: Any) -> None:
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
+    text = "translate a file, a stream, or what is typed"
+    described = f"{text}. BPE, tokenizer and languages come from the model."
+    style = argparse.RawDescriptionHelpFormatter
+    parser = commands.add_parser("translate", help=text, description=described, epilog=EXAMPLE, formatter_class=style)
+    parser.add_argument("model", metavar="MODEL", help="a run's folder, a checkpoint, or a packed model (.lmf)")
+    parser.add_argument(
+        "file", metavar="FILE", nargs="?", help="one sentence a line, .gz or .xz too; default: standard input"
+    )
+    parser.add_argument("--beam", type=int, default=5, help="hypotheses kept at every step (default: 5)")
+    parser.add_argument("--nbest", type=int, default=1, metavar="N", help="print N lines for each: number, score, text")
+    parser.add_argument("--scores", action="store_true", help="print the score and a tab before each translation")
+    parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="sentences at a time (default: 64)")
+    for name, (kind, meaning) in _SETTINGS.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=meaning)
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where there is one")
+    parser.add_argument("--data", metavar="DIR", help="dictionaries, of a checkpoint that does not hold them")
+    parser.add_argument("--spm", metavar="FILE", help="the sentencepiece model, of a checkpoint that does not hold it")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``lmfusion translate MODEL [FILE]``."""
+    lines = _lines(args.file)
+    for name in ("fairseq", "lmfusion.fusion", "sacremoses"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    lmfusion.install()
+    from lmfusion.translate_lines import Search, translate_lines
+
+    settings = {name: getattr(args, name) for name in _SETTINGS if getattr(args, name) is not None}
+    search = Search(args.beam, args.nbest, args.batch_size, settings)
+    model = _load(args)
+    for number, hypotheses in enumerate(translate_lines(model, lines, search), start=1):
+        for hypothesis in hypotheses:
+            print(_printed(number, hypothesis, args), flush=sys.stdout.isatty() or not args.file)
+
+
+def _load(args: argparse.Namespace) -> Any:
+    import torch
+
+    given = {"data": args.data, "sentencepiece_model": args.spm}
+    model = lmfusion.load_model(args.model, **{name: value for name, value in given.items() if value})
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise InputError("--device cuda: PyTorch finds no GPU here; leave the flag out for the CPU.")
+    if args.device != "cpu" and torch.cuda.is_available():
+        return model.cuda().half()
+    return model.float()
+
+
+def _printed(number: int, hypothesis: Hypothesis, args: argparse.Namespace) -> str:
+    if args.nbest > 1:
+        return f"{number}\t{hypothesis.score:.4f}\t{hypothesis.text}"
+    return f"{hypothesis.score:.4f}\t{hypothesis.text}" if args.scores else hypothesis.text
+
+
+def _lines(file: str | None) -> Iterable[str]:
+    """Return the lines to translate; a file that is not there is refused before the model is loaded."""
+    if file is None:
+        return _typed() if sys.stdin.isatty() else _piped()
+    from lmfusion.text import textio
+    from lmfusion.text.progress import progress
+
+    path = Path(file)
+    total = textio.count_lines(path)
+    return (
+        textio.read_lines(path) if sys.stdout.isatty() else progress(textio.read_lines(path), total=total, label=file)
+    )
+
+
+def _typed() -> Iterator[str]:
+    """Yield what is typed, with arrow keys and history; Ctrl-D ends."""
+    import readline  # noqa: F401  # input() uses it from now on
+
+    while True:
+        try:
+            yield input("> ")
+        except EOFError:
+            print()
+            return
+
+
+def _piped() -> Iterator[str]:
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        try:
+            yield line.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise InputError(f"standard input, line {number}: not UTF-8 ({error.reason}). Convert it first.") from error

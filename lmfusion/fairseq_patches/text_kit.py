@@ -1,0 +1,83 @@
+"""Checkpoints that hold their BPE and dictionaries: written by training, used where a command does not name them."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from argparse import Namespace
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fairseq.data import encoders
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+
+from lmfusion.text.kit import ENTRY, TextKit, collect, from_state
+
+logger = logging.getLogger(__name__)
+
+_kits: list[TextKit | None] = []
+"""Of every checkpoint that this process has read."""
+
+
+def add(state: dict[str, Any]) -> None:
+    """Add its kit to a checkpoint that is about to be written, if its model is ours."""
+    cfg = state.get("cfg") or {}
+    model = cfg.get("model") or {}
+    name = getattr(model, "_name", None) or (model.get("_name") if isinstance(model, dict) else None)
+    known = MODEL_REGISTRY.get(name) or ARCH_MODEL_REGISTRY.get(name)
+    if known is None or not known.__module__.startswith("lmfusion."):
+        return
+    if (kit := collect(cfg)) is not None:
+        state[ENTRY] = kit.to_state()
+
+
+def remember(path: Path, state: dict[str, Any]) -> None:
+    """Keep the kit of a checkpoint that was read, for :func:`use_for_bpe` and :func:`use_for_tokenizer`."""
+    _kits.append(from_state(path, state))
+
+
+def _kit(asked: Any) -> TextKit | None:
+    """Return the kit of the models of this process, where the command line asks for nothing itself."""
+    if asked is not None and getattr(asked, "_name", asked) is not None:
+        return None
+    return _kits[0] if _kits and all(kit == _kits[0] for kit in _kits) else None
+
+
+def use_for_bpe(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Make ``build_bpe`` of a task take the checkpoint's BPE where none is asked for."""
+
+    def build_bpe(self: Any, args: Any) -> Any:
+        kit = _kit(args)
+        if kit is None or not kit.bpe:
+            return original(self, args)
+        logger.info(f"BPE: {kit.bpe['_name']}, from the checkpoint (--bpe none: text that is encoded already)")
+        return built_bpe(kit)
+
+    return build_bpe
+
+
+def use_for_tokenizer(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Make ``build_tokenizer`` of a task take the checkpoint's tokenizer where none is asked for."""
+
+    def build_tokenizer(self: Any, args: Any) -> Any:
+        kit = _kit(args)
+        if kit is None or not kit.tokenizer:
+            return original(self, args)
+        logger.info(f"tokenizer: {kit.tokenizer['_name']}, from the checkpoint")
+        return built_tokenizer(kit)
+
+    return build_tokenizer
+
+
+def built_bpe(kit: TextKit) -> Any:
+    """Return fairseq's BPE of a kit, or None."""
+    with tempfile.TemporaryDirectory() as folder:
+        section = kit.unpack(Path(folder))
+        return encoders.build_bpe(Namespace(bpe=section.pop("_name"), **section)) if section else None
+
+
+def built_tokenizer(kit: TextKit) -> Any:
+    """Return fairseq's tokenizer of a kit, or None."""
+    section = dict(kit.tokenizer)
+    return encoders.build_tokenizer(Namespace(tokenizer=section.pop("_name"), **section)) if section else None

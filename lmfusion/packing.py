@@ -1,0 +1,79 @@
+"""One file to hand on: a model's weights, dictionaries, BPE, tokenizer, licence and model card."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from lmfusion.checkpoint.reading import model_config, read_checkpoint
+from lmfusion.checkpoint.rewriting import exported, refuse_to_overwrite, write_checkpoint
+from lmfusion.errors import InputError
+from lmfusion.text import kit as kits
+
+CARD, LICENCE = "card", "licence"
+"""Entries of the file: UTF-8 text in uint8 tensors."""
+
+
+def pack(
+    checkpoint: Path,
+    out: str | Path,
+    *,
+    card: str,
+    licence: str = "",
+    half: bool = True,
+    data: str | None = None,
+    bpe_model: str | None = None,
+) -> None:
+    """Write a translation model as one file, from which :func:`lmfusion.load_model` translates plain text.
+
+    It is a checkpoint of fairseq's with three entries more, and nothing in it can run.
+
+    Args:
+        checkpoint: of the model.
+        out: file to write.
+        card: what the model is, as Markdown.
+        licence: text of its licence, or its name.
+        half: store the weights in half precision.
+        data: folder with the dictionaries, of a checkpoint that does not hold them.
+        bpe_model: sentencepiece model, likewise.
+
+    Raises:
+        InputError: if it is no such model, or its BPE or dictionaries are nowhere.
+    """
+    refuse_to_overwrite([checkpoint], out)
+    state = read_checkpoint(checkpoint)
+    if "encoder_layers" not in model_config(checkpoint, state):
+        raise InputError(f"{checkpoint} is no sequence-to-sequence model, and only these translate.")
+    kit = kits.from_state(checkpoint, state) or kits.collect(_with_files(state["cfg"], data, bpe_model))
+    if kit is None or not (kit.bpe and kit.dictionaries):
+        raise InputError(
+            f"{checkpoint} does not hold its BPE and dictionaries, and they are not where it was trained: give them "
+            f"with --spm FILE and --data FOLDER."
+        )
+    content = exported(state, half=half)
+    content[kits.ENTRY] = kit.to_state()
+    content[CARD], content[LICENCE] = (kits.to_tensor(text.encode("utf-8")) for text in (card, licence))
+    write_checkpoint(content, out)
+
+
+def _with_files(cfg: Mapping[str, Any], data: str | None, bpe_model: str | None) -> dict[str, Any]:
+    """Return a checkpoint's configuration with these files in the place of those that it names."""
+    task, bpe = dict(cfg.get("task") or {}), dict(cfg.get("bpe") or {})
+    if data:
+        task["data"] = data
+    if bpe_model:
+        bpe = {**bpe, "_name": "sentencepiece", "sentencepiece_model": bpe_model}
+    return {**cfg, "task": task, "bpe": bpe}
+
+
+def texts(path: str | Path) -> dict[str, str]:
+    """Return the model card and the licence in a packed file; empty texts where it has none.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    state = read_checkpoint(path)
+    return {
+        name: kits.to_bytes(state[name]).decode("utf-8", "replace") if name in state else "" for name in (CARD, LICENCE)
+    }

@@ -1,0 +1,136 @@
+"""Translate a stream of lines in order, in batches of sentences of like length."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from fairseq.hub_utils import GeneratorHubInterface
+from torch import Tensor
+
+from lmfusion.errors import InputError
+from lmfusion.hub import Translator
+
+logger = logging.getLogger(__name__)
+
+WINDOW = 16
+"""Batches' worth of lines that are sorted by length together."""
+PATIENCE = 0.05
+"""Seconds to wait for another line before those that are there are translated."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Settings of the translation.
+
+    Attributes:
+        beam: hypotheses that are kept at every step.
+        nbest: hypotheses that are returned of each line, at most ``beam``.
+        batch_size: sentences a batch.
+        settings: further settings of fairseq's search, ``lenpen`` and the like.
+    """
+
+    beam: int = 5
+    nbest: int = 1
+    batch_size: int = 64
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value in (("--beam", self.beam), ("--nbest", self.nbest), ("--batch-size", self.batch_size)):
+            if value < 1:
+                raise InputError(f"{name} {value}: give a number above 0.")
+        if self.nbest > self.beam:
+            raise InputError(
+                f"--nbest {self.nbest}: a beam of {self.beam} has no more hypotheses; give --beam as well."
+            )
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation: its text and its score, the mean log-probability of its symbols unless ``lenpen`` says else."""
+
+    text: str
+    score: float
+
+
+def translate_lines(model: Translator, lines: Iterable[str], search: Search) -> Iterator[list[Hypothesis]]:
+    """Translate lines as they come in.
+
+    A line without a word gives one empty hypothesis, so that output and input stay parallel. A line longer than the
+    model reads is cut, and a warning names it.
+
+    Args:
+        model: from :func:`lmfusion.load_model`.
+        lines: one sentence (or article) each; they are read while others are being translated.
+        search: settings.
+
+    Yields:
+        The hypotheses of each line, best first, in the order of the lines.
+
+    Raises:
+        InputError: if something is no text, or a setting is none.
+    """
+    model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens = search.batch_size, None
+    first = 1
+    for window in _windows(lines, search.batch_size * WINDOW):
+        yield from _translate(model, window, search, first)
+        first += len(window)
+
+
+def _translate(model: Translator, lines: list[str], search: Search, first: int) -> Iterator[list[Hypothesis]]:
+    tokens = [_tokens(model, line, first + place) for place, line in enumerate(lines) if line.strip()]
+    found = iter(model.generate(tokens, search.beam, nbest=search.beam, **search.settings))
+    for line in lines:
+        if not line.strip():
+            yield [Hypothesis("", 0.0)]
+            continue
+        best = next(found)[: search.nbest]
+        yield [Hypothesis(" ".join(model.decode(each["tokens"]).split()), float(each["score"])) for each in best]
+
+
+def _tokens(model: Translator, line: str, number: int) -> Tensor:
+    tokens: Tensor = GeneratorHubInterface.encode(model, line)
+    limit = model.max_positions[0]
+    if len(tokens) <= limit:
+        return tokens
+    logger.warning(f"line {number} has {len(tokens)} symbols, and the model reads {limit}: the rest is left out")
+    return torch.cat([tokens[: limit - 1], tokens[-1:]])
+
+
+def _windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Yield lists of up to ``size`` lines: what is there already, so that a slow stream is answered line by line."""
+    waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=2 * size)
+    threading.Thread(target=_read, args=(lines, waiting), daemon=True).start()
+    while True:
+        window: list[str] = []
+        ended = waiting.get()
+        while isinstance(ended, str):
+            window.append(ended)
+            if len(window) == size:
+                break
+            try:
+                ended = waiting.get(timeout=PATIENCE)
+            except queue.Empty:
+                break
+        if window:
+            yield window
+        if isinstance(ended, BaseException):
+            raise ended
+        if ended is None:
+            return
+
+
+def _read(lines: Iterable[str], waiting: queue.Queue[str | BaseException | None]) -> None:
+    """Put lines into a queue, and at the end None or what went wrong."""
+    end: BaseException | None = None
+    try:
+        for line in lines:
+            waiting.put(line)
+    except (InputError, OSError, ValueError) as error:
+        end = error
+    waiting.put(end)
