@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -52,7 +53,7 @@ def filter_pairs(
 
 
 def judge_pair(source: str, target: str, max_length: int, max_ratio: float) -> str:
-    """Why a pair is dropped, or "kept"."""
+    """Return why a pair is dropped, or "kept"."""
     lengths = sorted((source.count(" ") + 1, target.count(" ") + 1))
     if not source or not target:
         return "dropped_empty"
@@ -88,6 +89,7 @@ def fairseq_preprocess(work: Path, flags: list[str], log: Path) -> dict[str, dic
         DataError: it failed; the message has its last words and the log's path.
     """
     command = [sys.executable, "-m", "fairseq_cli.preprocess", "--destdir", str(work), *flags]
+    print("$ " + shlex.join(["fairseq-preprocess", *command[3:]]).replace(textio.PARTIAL, ""), flush=True)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as stream:
         stream.write(" ".join(command) + "\n")
@@ -105,13 +107,13 @@ def fairseq_preprocess(work: Path, flags: list[str], log: Path) -> dict[str, dic
 
 
 def workers_for(path: Path) -> int:
-    """As many processes as cores, but not for small files: each needs a share of the lines."""
+    """Return as many processes as there are cores, but not for small files: each needs a share of the lines."""
     return max(1, min(line_map.available_cores(), textio.count_lines(path) // 1000))
 
 
 @contextmanager
 def making_folder(final: Path) -> Iterator[Path]:
-    """An empty folder under a partial name; it gets its name only if the block ends without an exception."""
+    """Make an empty folder under a partial name; it gets its name only if the block ends without an exception."""
     work = textio.partial_name(final)
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)

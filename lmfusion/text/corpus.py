@@ -25,7 +25,7 @@ MONO_SPLITS = ("train", "valid")
 
 @dataclass(frozen=True)
 class Corpus:
-    """Where a corpus is, its languages, and which of its files are wanted."""
+    """Describe where a corpus is, its languages, and which of its files are wanted."""
 
     folder: Path
     source_lang: str
@@ -40,29 +40,29 @@ class Corpus:
     """Folder of mono.more.en …, which language models train on as well."""
 
     def bitext_names(self) -> list[str]:
-        """Names of the parallel files."""
+        """Return the names of the parallel files."""
         langs = (self.source_lang, self.target_lang)
         return [f"{split}.{lang}" for split in BITEXT_SPLITS for lang in langs]
 
     def mono_names(self) -> list[str]:
-        """Names of the monolingual files a language model or the BPE needs."""
+        """Return the names of the monolingual files a language model or the BPE needs."""
         return sorted({*self.lm_names(), *(f"mono.train.{lang}" for lang in self.mono_langs_for_bpe)})
 
     def lm_names(self) -> list[str]:
-        """Names of the files the language models train and validate on."""
+        """Return the names of the files the language models train and validate on."""
         return [name for lang in self.lm_langs for split in MONO_SPLITS for name in self.lm_text(lang, split)]
 
     def lm_text(self, lang: str, split: str) -> list[str]:
-        """Names of the files that together are one language model's text of one split."""
+        """Return the names of the files that together are one language model's text of one split."""
         more = [f"mono.more.{lang}"] if self.more_text and split == "train" else []
         return [f"mono.{split}.{lang}", *more]
 
     def names(self) -> list[str]:
-        """All files wanted."""
+        """Return all files wanted."""
         return self.bitext_names() + self.mono_names()
 
     def find(self, name: str) -> Path:
-        """The file called `name`, compressed or not.
+        """Return the file called `name`, compressed or not.
 
         Raises:
             DataError: there is none.
@@ -81,16 +81,16 @@ class Corpus:
         )
 
     def file_name(self, name: str) -> str:
-        """What the file `name` is called in the folder."""
+        """Return what the file `name` is called in the folder."""
         return f"{self.prefix}.{name}" if self.prefix and name in self.bitext_names() else name
 
     def language(self, name: str) -> str:
-        """The language of the text in the file `name`."""
+        """Return the language of the text in the file `name`."""
         last = name.rsplit(".", 1)[1]
         return self.text_lang or last if name in self.bitext_names() else last
 
     def hashes(self) -> dict[str, str]:
-        """SHA-256 of every file wanted, as it lies in the folder.
+        """Return the SHA-256 of every file wanted, as it lies in the folder.
 
         Raises:
             DataError: a file is missing.
@@ -99,7 +99,7 @@ class Corpus:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as stream:
         while block := stream.read(1 << 20):
@@ -108,7 +108,7 @@ def file_hash(path: Path) -> str:
 
 
 def clean_lines(path: Path) -> Iterator[str]:
-    """Lines with every kind of white space made one space, so that all readers agree what a line is.
+    """Yield lines with every kind of white space made one space, so that all readers agree what a line is.
 
     Raises:
         DataError: see `textio.read_lines`; or the file holds no text.

@@ -51,7 +51,7 @@ def encode_file(source: Path, target: Path, model: Path, workers: int | None = N
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--model", type=Path, required=True, help="sentencepiece model")
     parser.add_argument("--input", type=Path, required=True, help="tokenized UTF-8 text")

@@ -24,7 +24,7 @@ FAIRSEQ_SYMBOLS = frozenset(("<s>", "<pad>", "</s>", "<unk>"))
 
 
 def sentences(paths: list[Path]) -> Iterator[str]:
-    """The non-empty lines of all files; a file is repeated to come nearest the longest one.
+    """Yield the non-empty lines of all files; a file is repeated to come nearest the longest one.
 
     Without that, a language with little text would be cut into letters by the merges of one with much.
     """
@@ -86,7 +86,7 @@ def load_processor(model: Path) -> sentencepiece.SentencePieceProcessor:
 
 
 def dictionary_symbols(processor: sentencepiece.SentencePieceProcessor) -> list[str]:
-    """The model's symbols in order, without its own special ones.
+    """Return the model's symbols in order, without its own special ones.
 
     Raises:
         DataError: a symbol that fairseq keeps for itself, or one its dictionary format cannot hold.
@@ -135,7 +135,7 @@ def learn_to_files(
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--input", type=Path, nargs="+", required=True, help="tokenized text")
     parser.add_argument("--size", type=int, required=True, help="symbols, e.g. 37000")

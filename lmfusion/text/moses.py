@@ -18,19 +18,19 @@ UNEVEN_SPACE = re.compile(r" \s+|[^\S ]\s*")
 
 
 class Needing:
-    """A regular expression all of whose matches contain one character."""
+    """Replace by a regular expression all of whose matches contain one character."""
 
     def __init__(self, expression: re.Pattern[str], character: str) -> None:
         self.expression = expression
         self.character = character
 
     def sub(self, replacement: Replacement, text: str) -> str:
-        """As `re.Pattern.sub`."""
+        """Replace as `re.Pattern.sub` does."""
         return self.expression.sub(replacement, text) if self.character in text else text
 
 
 class MosesTokenizer(sacremoses.MosesTokenizer):
-    """Tokenizes as its base class does."""
+    """Tokenize as its base class does."""
 
     NONBREAKING_PREFIXES: Any
     NUMERIC_ONLY_PREFIXES: Any
@@ -55,11 +55,11 @@ class MosesTokenizer(sacremoses.MosesTokenizer):
         self.MULTIDOT_MARKER = Needing(self.MULTIDOT_MARKER, "M")
 
     def islower(self, text: str) -> bool:
-        """Whether all letters are lower case."""
+        """Return whether all letters are lower case."""
         return self.LOWER_CASE.issuperset(text)
 
     def isanyalpha(self, text: str) -> bool:
-        """Whether there is a letter."""
+        """Return whether there is a letter."""
         return not self.LETTERS.isdisjoint(text)
 
     def handles_nonbreaking_prefixes(self, text: str) -> str:

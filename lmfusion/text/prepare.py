@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from lmfusion.text import record as records
 
 
 class Preparation:
-    """One output folder and the steps that fill it."""
+    """Fill one output folder, step by step."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -47,7 +47,7 @@ class Preparation:
         self.save_record: Callable[[], None] = lambda: None
 
     def run(self) -> None:
-        """All steps in order.
+        """Run all steps in order.
 
         Raises:
             DataError: anything wrong with the input.
@@ -61,6 +61,7 @@ class Preparation:
             self.step(self.spm, self.make_bpe)
             self.check_bpe()
             self.steps("bpe", self.corpus.bitext_names() + self.corpus.lm_names(), self.encode)
+            self.check_lengths()
             self.step(self.bitext_folder(), self.binarize_bitext)
             for lang in self.args.lm_langs:
                 self.step(self.out / f"lm.{lang}", self.binarize_lm)
@@ -80,7 +81,7 @@ class Preparation:
             print(f"{folder}: {' '.join(missing)}", flush=True)
 
     def settings(self) -> dict[str, Any]:
-        """What makes two preparations the same."""
+        """Return what makes two preparations the same."""
         if self.args.spm:
             bpe: dict[str, Any] = {"model_sha256": corpora.file_hash(self.args.spm)}
         else:
@@ -92,22 +93,23 @@ class Preparation:
             "tokenizer": tokenize_text.tokenizer_flags(),
             "bpe": bpe,
             "max_length": self.args.max_length,
+            **({"cut_source": True} if self.args.cut_source else {}),
             "max_ratio": self.args.max_ratio,
             "more_text": bool(self.args.more_text),
         }
 
     def unpack(self, target: Path) -> None:
-        """Clean raw text of one file."""
+        """Write clean raw text of one file."""
         self.counts[f"text/{target.name}"] = corpora.unpack(self.corpus.find(target.name), target)
         self.save_record()
 
     def tokenize(self, target: Path) -> None:
-        """Moses tokens of one file."""
+        """Write Moses tokens of one file."""
         source = self.out / "text" / target.name
         tokenize_text.tokenize_file(source, target, self.corpus.language(target.name), self.args.workers)
 
     def make_bpe(self, target: Path) -> str:
-        """The joint BPE and its dictionary: given, or learned on the monolingual text."""
+        """Make the joint BPE and its dictionary: given, or learned on the monolingual text."""
         if self.args.spm:
             copy_file(self.args.dict, self.dictionary)
             copy_file(self.args.spm, target)
@@ -136,16 +138,36 @@ class Preparation:
                 )
 
     def encode(self, target: Path) -> None:
-        """BPE symbols of one file."""
+        """Write BPE symbols of one file."""
         source = self.out / "tok" / target.name
         encode_bpe.encode_file(source, target, self.spm, self.args.workers)
+        if self.args.cut_source and target.suffix == f".{self.args.source_lang}":
+            lines = [" ".join(line.split(" ")[: self.args.max_length]) for line in textio.read_lines(target)]
+            with textio.writing(target) as stream:
+                stream.writelines(line + "\n" for line in lines)
+
+    def check_lengths(self) -> None:
+        """Refuse a sentence to validate or test on that no model will read, before any is trained.
+
+        Raises:
+            DataError: naming the file and the line.
+        """
+        for name in self.corpus.bitext_names():
+            if name.startswith("train."):
+                continue
+            for number, line in enumerate(textio.read_lines(self.out / "bpe" / name), start=1):
+                if (length := line.count(" ") + 1) > self.args.max_length:
+                    raise textio.DataError(
+                        f"{self.corpus.find(name)}, line {number}: has {length} BPE symbols, more than the "
+                        f"{self.args.max_length} that models read. Cut it, split it or take the pair out."
+                    )
 
     def bitext_folder(self) -> Path:
-        """Where the binarized bitext goes."""
+        """Return where the binarized bitext goes."""
         return self.out / f"bitext-{self.args.bitext_lines or 'all'}"
 
     def binarize_bitext(self, target: Path) -> str:
-        """Filtered training pairs, valid and test in fairseq's format."""
+        """Write filtered training pairs, valid and test in fairseq's format."""
         bpe, langs = self.out / "bpe", (self.args.source_lang, self.args.target_lang)
         with binarize.making_folder(target) as work:
             train = (work / f"train.{langs[0]}", work / f"train.{langs[1]}")
@@ -162,7 +184,7 @@ class Preparation:
             return self.binarize(work, target.name, counts, flags, train)
 
     def binarize_lm(self, target: Path) -> str:
-        """Monolingual sentences of one language in fairseq's format."""
+        """Write monolingual sentences of one language in fairseq's format."""
         flags, lang = ["--only-source"], target.suffix[1:]
         with binarize.making_folder(target) as work:
             texts = tuple(work / split for split in corpora.MONO_SPLITS)
@@ -188,7 +210,7 @@ class Preparation:
 
 
 def text_langs(args: argparse.Namespace) -> tuple[str, ...]:
-    """The languages of the two sides, each once."""
+    """Return the languages of the two sides, each once."""
     return (args.text_lang,) if args.text_lang else (args.source_lang, args.target_lang)
 
 
@@ -204,8 +226,8 @@ def copy_file(source: Path, target: Path) -> None:
     textio.partial_name(target).replace(target)
 
 
-def parse_args() -> argparse.Namespace:
-    """The command line.
+def parse_args(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line, that of this process by default.
 
     Raises:
         DataError: flags that do not go together.
@@ -225,9 +247,10 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--lm-langs", nargs="*", help="LM data for these (default: those of both sides)")
     parser.add_argument("--more-text", type=Path, metavar="FOLDER", help="LMs train on its mono.more.en … as well")
     parser.add_argument("--max-length", type=int, default=250, help="symbols (default: 250)")
+    parser.add_argument("--cut-source", action="store_true", help="cut longer sources rather than drop or refuse them")
     parser.add_argument("--max-ratio", type=float, default=1.5, help="0: any (default: 1.5)")
     parser.add_argument("--workers", type=int, help="processes (default: all cores)")
-    args = parser.parse_args()
+    args = parser.parse_args(words)
     if bool(args.spm) != bool(args.dict) or bool(args.spm) == bool(args.bpe_size):
         raise textio.DataError("give either --bpe-size N, or --spm MODEL together with --dict DICT")
     if args.spm and not args.spm.is_file():

@@ -15,7 +15,7 @@ _CONSEQUENCE = "what was made stays, only its counts are lost"
 
 
 class Record:
-    """Settings, hashes of the input and counts of one output folder, kept in OUT/prepare.json."""
+    """Keep settings, hashes of the input and counts of one output folder in OUT/prepare.json."""
 
     def __init__(self, out: Path, settings: dict[str, Any], hashes: dict[str, str]) -> None:
         """Read the folder's record, or start one.
@@ -56,7 +56,7 @@ class Record:
 
 
 def read_json(path: Path, consequence: str) -> dict[str, Any]:
-    """A record of ours.
+    """Return a record of ours.
 
     Args:
         path: the file.

@@ -20,11 +20,12 @@ from typing import IO, TextIO, cast
 from lmfusion.errors import InputError
 
 BAD_COMPRESSION = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError)
+PARTIAL = ".partial"
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DataError(InputError):
-    """Something a person has to fix: the message names the file and the fix."""
+    """Report something a person has to fix: the message names the file and the fix."""
 
 
 def open_binary(path: Path) -> IO[bytes]:
@@ -45,7 +46,7 @@ def open_binary(path: Path) -> IO[bytes]:
 
 
 def is_gzip(path: Path) -> bool:
-    """Whether a file is compressed by gzip, whatever its name."""
+    """Return whether a file is compressed by gzip, whatever its name."""
     with path.open("rb") as stream:
         return stream.read(2) == b"\x1f\x8b"
 
@@ -75,7 +76,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 
 def count_lines(path: Path) -> int:
-    """Number of lines of a file, a last line without line feed included.
+    """Return the number of lines of a file, a last line without line feed included.
 
     Raises:
         DataError: missing file or bad compression.
@@ -96,7 +97,7 @@ def _cut(path: Path, lines: int, error: Exception) -> DataError:
 
 
 def refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
-    """An output must not take the place of what it is made from.
+    """Refuse an output that would take the place of what it is made from.
 
     Raises:
         DataError: it would.
@@ -106,13 +107,13 @@ def refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
 
 
 def partial_name(path: Path) -> Path:
-    """The name a file or folder has while it is being made."""
-    return path.with_name(path.name + ".partial")
+    """Return the name a file or folder has while it is being made."""
+    return path.with_name(path.name + PARTIAL)
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[TextIO]:
-    """A text file to write; it gets its name `path` only if the block ends without an exception."""
+    """Open a text file to write; it gets its name `path` only if the block ends without an exception."""
     partial = partial_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     try:

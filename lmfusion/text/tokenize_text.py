@@ -21,13 +21,13 @@ _options: dict[str, bool]
 
 
 def tokenizer_flags(path: Path = FLAGS_FILE) -> list[str]:
-    """The fairseq flags of tokenizer.flags, as words of a command line."""
+    """Return the fairseq flags of tokenizer.flags, as words of a command line."""
     lines = (line.split("#", 1)[0] for line in textio.read_lines(path))
     return [word for line in lines for word in line.split()]
 
 
 def moses_options(flags: list[str]) -> dict[str, bool]:
-    """What fairseq's flags mean in sacremoses' terms.
+    """Return what fairseq's flags mean in sacremoses' terms.
 
     Raises:
         DataError: a Moses flag this function does not know.
@@ -81,7 +81,7 @@ def tokenize_file(source: Path, target: Path, lang: str, workers: int | None = N
 
 
 def main() -> None:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--lang", required=True, help="language code of the text, e.g. en")
     parser.add_argument("--input", type=Path, required=True, help="UTF-8 text, may be .xz or .gz")
