@@ -25,6 +25,9 @@ RUNTIME = [
     "matplotlib>=3.6",
     "pandas>=2",
 ]
+# Folders of a clone that lie in the package as well: lmfusion train runs recipes/own, lmfusion recipes writes them.
+SCRIPTS = {"lmfusion.recipes": "recipes", "lmfusion.data_prep": "data-prep"}
+SCRIPT_KINDS = ("sh", "py", "sbatch", "tsv", "md")
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
 DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
 
@@ -38,8 +41,15 @@ setup(
     license="MIT",
     license_files=["LICENSE"],
     python_requires=">=3.11",
-    packages=find_packages(include=["lmfusion", "lmfusion.*"]),
-    package_data={"lmfusion": ["py.typed", *(f"**/*.{kind}" for kind in DATA_KINDS)]},
+    packages=[*find_packages(include=["lmfusion", "lmfusion.*"]), *SCRIPTS],
+    package_dir=SCRIPTS,
+    package_data={
+        "lmfusion": ["py.typed", *(f"**/*.{kind}" for kind in DATA_KINDS)],
+        **{
+            package: ["**/*.sh", "**/*.py", "**/*.sbatch", "**/*.tsv", "README.md", "*/README.md"]
+            for package in SCRIPTS
+        },
+    },
     install_requires=RUNTIME,
     extras_require={"dev": DEV},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},

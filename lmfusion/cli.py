@@ -17,15 +17,32 @@ from lmfusion.commands import (
     export,
     inspect,
     pack,
+    recipes,
     report,
     score,
+    train,
     translate,
     user_dir,
 )
 from lmfusion.errors import LMFusionError, describe_os_error
 from lmfusion.runs.threads import let_waiting_threads_sleep
 
-COMMANDS = (data, translate, pack, user_dir, check_data, inspect, average, export, convert, score, report, bench)
+COMMANDS = (
+    data,
+    train,
+    translate,
+    pack,
+    user_dir,
+    check_data,
+    inspect,
+    average,
+    export,
+    convert,
+    score,
+    report,
+    recipes,
+    bench,
+)
 SUCCESS, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 

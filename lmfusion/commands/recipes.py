@@ -1,0 +1,49 @@
+"""``lmfusion recipes``: the scripts of the version that is installed."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import Any
+
+from lmfusion.errors import InputError
+
+EXAMPLE = """
+example:
+  lmfusion recipes --out study && bash study/recipes/wmt18_ende/src_elmo.sh --dry-run
+"""
+_PACKAGE = Path(__file__).resolve().parents[1]
+_FOLDERS = {"recipes": "recipes", "data-prep": "data_prep"}
+"""Name in a clone, and in the installed package."""
+_KINDS = (".sh", ".py", ".md", ".sbatch", ".tsv", ".flags")
+
+
+def add(commands: Any) -> None:
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
+    text = "write the recipes of this version into a folder: rows, the paper's experiments, data preparation"
+    style = argparse.RawDescriptionHelpFormatter
+    parser = commands.add_parser("recipes", help=text, description=text, epilog=EXAMPLE, formatter_class=style)
+    parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="new folder")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``lmfusion recipes --out DIR``.
+
+    Raises:
+        InputError: the folder is there already.
+    """
+    if args.out.exists():
+        raise InputError(f"--out {args.out}: exists already; give a new folder, so that nothing of yours is replaced.")
+    count = 0
+    for name, installed in _FOLDERS.items():
+        beside = _PACKAGE.parent / name
+        source = beside if beside.is_dir() else _PACKAGE / installed
+        for path in sorted(source.rglob("*")):
+            if path.suffix in _KINDS and "results" not in path.parts:
+                target = args.out / name / path.relative_to(source)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, target)
+                count += 1
+    print(f"wrote {count} files into {args.out}; they run with the installed lmfusion")
