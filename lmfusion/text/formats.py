@@ -7,6 +7,7 @@ out, then to write it, so that no text has to be in memory.
 from __future__ import annotations
 
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from itertools import zip_longest
@@ -168,7 +169,7 @@ def _text(entry: Any, field: str, where: str) -> str:
     if value is None:
         return ""
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
-        return " ".join(value)
-    if not isinstance(value, str):
-        raise DataError(f"{where}: {field!r} is {json.dumps(value)[:40]}, no text.")
+        value = " ".join(value)
+    if not isinstance(value, str) or re.search("[\0\ud800-\udfff]", value):
+        raise DataError(f"{where}: {field!r} is {json.dumps(value)[:40]}, no text, or has characters that are none.")
     return value

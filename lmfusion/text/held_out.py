@@ -112,6 +112,8 @@ def _leave_out(fate: NDArray[np.uint8], pairs: PairHashes, sources: Hashes, targ
 def _check_enough(available: int, held_out: int, splits: int) -> None:
     if 2 * splits * held_out > available:
         most = available // (2 * splits)
+        if not most:
+            raise DataError(f"{available:,} different pairs are too few to split anything off them. Give more text.")
         raise DataError(
             f"--held-out {held_out}: would take {splits * held_out:,} of the {available:,} different pairs that there "
             f"are, more than half. Give --held-out {min(most, max(1, available // 20))}, at most {most}."

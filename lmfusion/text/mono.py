@@ -47,11 +47,7 @@ def write(
     Raises:
         DataError: there are fewer than two lines.
     """
-    digests = bytearray()
-    for line in read():
-        folded = fold(line)
-        digests += digest(line) + digest(folded) + digest(f"{seed}\n{folded}") if line else bytes(24)
-    exact, folded_hashes, ranks = np.frombuffer(digests, "<u8").reshape(-1, 3).T
+    exact, folded_hashes, ranks = _line_hashes(read(), seed)
     full = exact != 0
     keep = np.zeros(len(exact), bool)
     keep[np.unique(exact, return_index=True)[1]] = True
@@ -68,6 +64,15 @@ def write(
                 (second if held else first).write(line + "\n")
                 counts[held] += 1
     return counts[0], counts[1], repeated, int(same.sum())
+
+
+def _line_hashes(lines: Iterable[str], seed: int) -> Hashes:
+    """Return hashes of the lines as they are, folded, and folded with the seed; 3 x lines, 0 for an empty one."""
+    digests = bytearray()
+    for line in lines:
+        folded = fold(line)
+        digests += digest(line) + digest(folded) + digest(f"{seed}\n{folded}") if line else bytes(24)
+    return np.frombuffer(digests, "<u8").reshape(-1, 3).T
 
 
 def _valid_lines(lines: int) -> int:

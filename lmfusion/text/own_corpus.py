@@ -27,7 +27,7 @@ SAMPLE = 2000  # pairs or lines that are looked at for what seems wrong
 
 @dataclass
 class Summary:
-    """What became of the text.
+    """Report of what became of the text.
 
     Attributes:
         counts: numbers of pairs by split, and of lines by monolingual file: {"train": 9000, "mono.train.en": 8100}.

@@ -14,7 +14,7 @@ from lmfusion.text.tmx import TmxPairs
 
 @dataclass(frozen=True)
 class Request:
-    """What a person gives: the text, by one of pairs, tsv, jsonl and tmx, and how it is split.
+    """Description of what a person gives: the text, by one of pairs, tsv, jsonl and tmx, and how it is split.
 
     Attributes:
         pairs: source and target file, line by line.

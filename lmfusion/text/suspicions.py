@@ -68,6 +68,8 @@ def pairs(sample: list[tuple[str, str]], sides: tuple[str, str], one_language: b
         notes += _tokenized(side_lines, f"the {side} side")
         if not one_language:
             notes += lines(side_lines, f"the {side} side")
+    if one_language and sum(len(target) > len(source) for source, target in sample) > 0.8 * len(sample):
+        notes.append(f"the {sides[1]} side is longer than the {sides[0]} side: swapped?")
     if not one_language and _look_swapped(sides, texts):
         notes.append(f"the {sides[0]} side looks like {sides[1]}, and the {sides[1]} side like {sides[0]}: swapped?")
     return notes
@@ -159,8 +161,9 @@ def alignment(lengths: NDArray[np.int64]) -> list[str]:
     start = misaligned_from(lengths)
     if start is None:
         return []
+    where = f"from about line {start + 1:,} of {len(lengths):,} on" if start else "everywhere"
     return [
-        f"from about line {start + 1:,} of {len(lengths):,} on, the lengths of the two sides are unrelated: "
+        f"{where}, the lengths of the two sides are unrelated: "
         f"is line n of the one really the translation of line n of the other?"
     ]
 
