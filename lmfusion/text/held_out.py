@@ -113,7 +113,7 @@ def _check_enough(available: int, held_out: int, splits: int) -> None:
     if 2 * splits * held_out > available:
         most = available // (2 * splits)
         if not most:
-            raise DataError(f"{available:,} different pairs are too few to split anything off them. Give more text.")
+            raise DataError(f"{available:,} different pairs are too few to split anything off. Give more text.")
         raise DataError(
             f"--held-out {held_out}: would take {splits * held_out:,} of the {available:,} different pairs that there "
             f"are, more than half. Give --held-out {min(most, max(1, available // 20))}, at most {most}."
@@ -137,6 +137,6 @@ def _draw(pairs: PairHashes, fate: NDArray[np.uint8], count: int, split: str) ->
     if len(chosen) < count:
         raise DataError(
             f"--held-out {count}: only {len(chosen):,} pairs can be held out for {split} of which no two have a side "
-            f"in common. Give a smaller number."
+            f"in common. Give a smaller number, or text that repeats itself less."
         )
     return chosen

@@ -36,7 +36,7 @@ class TmxPairs(Pairs):
         for unit in self._units():
             units += 1
             texts = _texts(unit)
-            seen.update(texts)
+            seen.update(list(texts))
             sides = [_pick(texts, language) for language in self.languages]
             if sides[0] is not None and sides[1] is not None:
                 pairs += 1
