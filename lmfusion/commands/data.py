@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
-    from lmfusion.text.own_corpus import Request
+    from lmfusion.text.own_request import Request
 
 EXAMPLE = """
 examples:
@@ -62,18 +62,15 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _request(args: argparse.Namespace) -> Request:
-    from lmfusion.text.own_corpus import Request, language_of
+    from lmfusion.text.own_request import Request, ending
 
-    given = [name for name in ("pairs", "tsv", "jsonl", "tmx") if getattr(args, name)]
-    if len(given) != 1:
-        raise InputError("give sentence pairs by one of --pairs FILE FILE, --tsv FILE, --jsonl FILE, --tmx FILE.")
     fields = tuple(args.fields.split(",")) if args.fields else None
     if fields and len(fields) != 2:
         raise InputError(f"--fields {args.fields}: name the source's and the target's, with a comma between them.")
     names = [args.source_lang, args.target_lang]
     for side in (0, 1):
         if not names[side] and args.pairs:
-            names[side] = language_of(args.pairs[side])
+            names[side] = ending(args.pairs[side])
         elif not names[side] and fields and not fields[side].isdecimal():
             names[side] = fields[side].rsplit(".", 1)[-1]
     _check_names(names, args)
@@ -94,5 +91,3 @@ def _check_names(names: list[str | None], args: argparse.Namespace) -> None:
             f"{names[0]} and {names[1]} are no codes of languages. If both sides are of one language, say which: "
             f"--text-lang en. Else name the languages: -s en -t fr."
         )
-    if args.held_out < 1:
-        raise InputError(f"--held-out {args.held_out}: give a number above 0.")

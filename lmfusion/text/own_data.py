@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from lmfusion.text import own_corpus, prepare, textio
-from lmfusion.text.own_corpus import Request
+from lmfusion.text.corpus import file_hash
+from lmfusion.text.own_request import Request
 from lmfusion.text.prepared import SUMMARIZATION, TRANSLATION, Prepared
 from lmfusion.text.textio import DataError
 
@@ -61,7 +62,7 @@ def make(request: Request, out: Path, bpe: Bpe, *, max_length: int = 250, worker
 def _split(request: Request, corpus: Path) -> dict[str, Any]:
     """Make the corpus folder, unless it was made from the same files in the same way."""
     asked = {name: str(value) for name, value in vars(request).items() if name not in ("text", *_FILES)}
-    asked["files"] = str(sorted(own_corpus.file_hash(path) for path in request.inputs() if path.is_file()))
+    asked["files"] = str(sorted(file_hash(path) for path in request.inputs() if path.is_file()))
     path = corpus / NOTES
     if path.is_file():
         before: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
@@ -102,7 +103,7 @@ def _bpe_size(request: Request, corpus: Path) -> int:
     pairs = textio.count_lines(corpus / f"train.{request.source}")
     words = sum(
         line.count(" ") + 1
-        for language in request.languages()
+        for language in request.languages
         for line in textio.read_lines(corpus / f"mono.train.{language}")
     )
     size = next((size for limit, size in BPE_SIZES if pairs < limit), LARGEST)
@@ -112,7 +113,7 @@ def _bpe_size(request: Request, corpus: Path) -> int:
 def _describe(request: Request, out: Path, notes: dict[str, Any]) -> Prepared:
     counts = json.loads((out / "prepare.json").read_text(encoding="utf-8"))["counts"]
     bitext = counts["bitext-all"]["train"]
-    texts = {language: counts[f"lm.{language}"]["files"] for language in request.languages()}
+    texts = {language: counts[f"lm.{language}"]["files"] for language in request.languages}
     symbols = {
         language: sum(int(file["tokens"]) for name, file in files.items() if "train" in name)
         for language, files in texts.items()

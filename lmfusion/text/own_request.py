@@ -96,7 +96,7 @@ class Request:
         """
         found: dict[str, list[Path]] = {language: [] for language in self.languages}
         for path in self.text:
-            language = self.text_language or _ending(path)
+            language = self.text_language or ending(path)
             if language not in found:
                 raise DataError(
                     f"{path}: which language is it? Its name must end in {' or '.join(f'.{x}' for x in found)}."
@@ -129,7 +129,8 @@ class Request:
                 raise DataError(f"{path}: no such file. Give the path of a regular file.")
 
 
-def _ending(path: Path) -> str:
+def ending(path: Path) -> str:
+    """Return what ends a file's name, compression aside: its language."""
     return (path.with_suffix("") if path.suffix in corpus.SUFFIXES[1:] else path).suffix[1:]
 
 
@@ -138,7 +139,7 @@ def _check_two_files(flag: str, pair: tuple[Path, Path] | None, sides: tuple[str
         return
     if pair[0].resolve() == pair[1].resolve():
         raise DataError(f"{flag}: {pair[0]} is given for both sides. Give the source file, then the target file.")
-    if (_ending(pair[0]), _ending(pair[1])) == sides[::-1]:
+    if (ending(pair[0]), ending(pair[1])) == sides[::-1]:
         raise DataError(
             f"{flag} {pair[0]} {pair[1]}: their names say {sides[1]} to {sides[0]}, and {sides[0]} to {sides[1]} is "
             f"asked for. Swap the two files, or the languages."

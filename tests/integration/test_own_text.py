@@ -13,9 +13,9 @@ import pytest
 import lmfusion
 
 TINY = {
-    **{name: "8" for name in ("LM_DIM", "LM_FFN", "S2S_DIM", "S2S_FFN")},
-    **{name: "2" for name in ("LM_LAYERS", "S2S_LAYERS", "LM_HEADS", "S2S_HEADS", "BEAM")},
-    **{name: "4" for name in ("LM_UPDATES", "S2S_UPDATES")},
+    **dict.fromkeys(("LM_DIM", "LM_FFN", "S2S_DIM", "S2S_FFN"), "8"),
+    **dict.fromkeys(("LM_LAYERS", "S2S_LAYERS", "LM_HEADS", "S2S_HEADS", "BEAM"), "2"),
+    **dict.fromkeys(("LM_UPDATES", "S2S_UPDATES"), "4"),
 }
 
 
