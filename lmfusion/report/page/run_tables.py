@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from lmfusion.report.console import number
 from lmfusion.report.page.comparison import Comparison
 from lmfusion.report.page.runs import Run
-from lmfusion.report.page.score_tables import size_name
-from lmfusion.report.page.table import Cell, Table, cells
+from lmfusion.report.page.table import Cell, Table, cells, size_name
 from lmfusion.runs.hypotheses import headline
 from lmfusion.runs.live_line import clock
 from lmfusion.runs.run_folder import STARTED

@@ -8,8 +8,8 @@ import io
 import numpy as np
 import pytest
 
-from lmfusion.report.page.score_tables import score_tables, size_name
-from lmfusion.report.page.table import Cell, Table, to_csv, to_markdown
+from lmfusion.report.page.score_tables import score_tables
+from lmfusion.report.page.table import Cell, Table, size_name, to_csv, to_markdown
 from lmfusion.scoring import rouge
 
 
