@@ -92,9 +92,7 @@ def _draw_bars(
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(f"{metric} difference to baseline")
         caption = f"{metric} minus the baseline's, means over the seeds of both, {size_name(size)} sentence pairs."
-        caption += (
-            f" Thick bars: more than chance (p below {CHANCE}); thin, hollow ones: no more, or not tested."
-        )
+        caption += f" Thick bars: more than chance (p below {CHANCE}); thin, hollow ones: no more, or not tested."
         if any(significance.interval(row, size, metric) for row, _ in rivals):
             caption += " Lines: 95% interval of the paired bootstrap."
         elif _any_spread(lines):

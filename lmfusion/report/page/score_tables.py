@@ -63,7 +63,9 @@ def _bold(significance: Significance, metrics: Sequence[str]) -> str:
         return "Nothing is bold, as no difference was tested."
     untested = [metric for metric in metrics if metric not in tested]
     rest = f" {', '.join(untested)}: not tested." if untested else ""
-    return f"Bold: the best of its column, if its difference to the baseline is more than chance (p below {CHANCE}).{rest}"
+    return (
+        f"Bold: the best of its column, if its difference to the baseline is more than chance (p below {CHANCE}).{rest}"
+    )
 
 
 def _entry(comparison: Comparison, row: Row, metric: str, size: int | None) -> dict[str, object]:
