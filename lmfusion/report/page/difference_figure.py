@@ -84,7 +84,7 @@ def _draw_bars(
             low, high = significance.interval(row, size, metric) or (value - deviation, value + deviation)
             if low < high:
                 ends = [[max(value - low, 0)], [max(high - value, 0)]]
-                axes.errorbar(value, place, xerr=ends, fmt="none", ecolor=INK, elinewidth=1, capsize=3)
+                axes.errorbar(value, place, xerr=ends, fmt="none", ecolor=INK, elinewidth=1.4, capsize=3)
         axes.axvline(0, color=INK, linewidth=1)
         axes.set_yticks(range(len(rivals)))
         axes.set_yticklabels([row.name for row, _ in rivals])

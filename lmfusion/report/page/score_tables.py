@@ -64,7 +64,7 @@ def _bold(significance: Significance, metrics: Sequence[str]) -> str:
     untested = [metric for metric in metrics if metric not in tested]
     rest = f" {', '.join(untested)}: not tested." if untested else ""
     return (
-        f"Bold: the best of its column, if its difference to the baseline is more than chance (p below {CHANCE}).{rest}"
+        f"Bold: the best of a column, if its difference to the baseline is more than chance (p below {CHANCE}).{rest}"
     )
 
 

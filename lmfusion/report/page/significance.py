@@ -126,8 +126,8 @@ def significance_table(comparison: Comparison, significance: Significance) -> Ta
         return None
     notes = [
         f"Paired bootstrap against the baseline of the same size and seed: {significance.lines[0].result.signature}",
-        f"Bold: p below {CHANCE}. Each p is of its own comparison: among 20 rows that are no better than the baseline, one "
-        "can be expected below it.",
+        f"Bold: p below {CHANCE}. Each p is of its own comparison: among 20 rows that equal the baseline, one can be "
+        "expected below it.",
     ]
     name = f"{comparison.prefix}significance"
     return Table(name, f"Significance, {comparison.task.title}", COLUMNS, rows, notes, words=(3,))

@@ -1,4 +1,4 @@
-"""Whether a difference is more than chance: the tests, what they make bold, thick and said, and what is kept of them."""
+"""Whether a difference is more than chance: what tests make bold, thick and said, and what is kept of them."""
 
 from __future__ import annotations
 
