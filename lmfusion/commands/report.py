@@ -39,7 +39,11 @@ def add(commands: Any) -> None:
     parser.add_argument("--source", metavar="FILE", type=Path, help="raw source text of the test set, for examples")
     parser.add_argument("--reference", metavar="FILE", type=Path, help="raw reference text that was scored against")
     parser.add_argument(
-        "--significance", action="store_true", help="paired bootstrap of the scores against the baseline (some seconds)"
+        "--significance",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="test differences to the baseline by paired bootstrap, where the outputs and the reference are there "
+        "(default; some seconds the first time, for what was tested is kept in the folder)",
     )
     parser.set_defaults(run=run)
 
@@ -62,11 +66,12 @@ def run(args: argparse.Namespace) -> None:
         source=args.source,
         reference=args.reference,
         significance=args.significance,
+        out=args.out,
     )
     report = build.build(args.runs, options)
     page, *files = render.write(report, args.out)
-    for each in report.scores:
-        print(table.to_markdown(each))
+    for each in report.answers:
+        print(table.to_markdown(each) if isinstance(each, table.Table) else render.verdict_line(each))
     _say(report.notices)
     print(f"wrote {page} and, beside it, {len(files)} tables and figures")
     unreadable = report.notices.of_kind("bad input")
