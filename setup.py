@@ -1,8 +1,10 @@
 """Packaging of lmfusion. Exact versions known to work together are in constraints.txt."""
 
+import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 README = ROOT / "README.md"
@@ -14,6 +16,7 @@ RUNTIME = [
     "torch>=2.6",
     "numpy>=1.21.3",
     "omegaconf>=2.0.6",
+    "PyYAML>=5.1",
     "sacrebleu>=2.3",
     "sacremoses>=0.1",
     "rouge-score>=0.1.2",
@@ -28,6 +31,31 @@ RUNTIME = [
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
 DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
 
+SCRIPT_FOLDERS = ("recipes", "data-prep")
+SCRIPT_KINDS = (".sh", ".py", ".md", ".sbatch", ".tsv")
+NOT_SCRIPTS = ("results", "en-de")  # measured results and the embedded corpus: 16 MB that stay in the repository
+
+
+class BuildWithScripts(build_py):
+    """Puts the recipes and the scripts that prepare data into the package, where ``lmfusion recipes`` finds them."""
+
+    def run(self) -> None:
+        super().run()
+        if self.editable_mode:
+            return  # an editable package uses those of its clone
+        package = Path(self.build_lib, "lmfusion")
+        for folder in SCRIPT_FOLDERS:
+            shutil.rmtree(package / folder, ignore_errors=True)  # of a build before
+            found = sorted(file for file in (ROOT / folder).rglob("*") if file.suffix in SCRIPT_KINDS)
+            if not found:
+                raise SystemExit(f"{ROOT / folder}: no scripts there, and the package needs them")
+            for file in found:
+                name = file.relative_to(ROOT)
+                if not set(NOT_SCRIPTS) & set(name.parts):
+                    (package / name).parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(file, package / name)
+
+
 setup(
     name="lmfusion",
     version="0.1.0",
@@ -40,6 +68,7 @@ setup(
     python_requires=">=3.11",
     packages=find_packages(include=["lmfusion", "lmfusion.*"]),
     package_data={"lmfusion": ["py.typed", *(f"**/*.{kind}" for kind in DATA_KINDS)]},
+    cmdclass={"build_py": BuildWithScripts},
     install_requires=RUNTIME,
     extras_require={"dev": DEV},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},

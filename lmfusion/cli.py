@@ -17,7 +17,9 @@ from lmfusion.commands import (
     export,
     inspect,
     pack,
+    recipes,
     report,
+    run,
     score,
     translate,
     user_dir,
@@ -25,7 +27,10 @@ from lmfusion.commands import (
 from lmfusion.errors import LMFusionError, describe_os_error
 from lmfusion.runs.threads import let_waiting_threads_sleep
 
-COMMANDS = (data, translate, pack, user_dir, check_data, inspect, average, export, convert, score, report, bench)
+COMMANDS = (
+    *(data, translate, pack, run, recipes, user_dir, check_data),
+    *(inspect, average, export, convert, score, report, bench),
+)
 SUCCESS, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 
