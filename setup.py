@@ -1,10 +1,8 @@
 """Packaging of lmfusion. Exact versions known to work together are in constraints.txt."""
 
-import shutil
 from pathlib import Path
 
 from setuptools import find_packages, setup
-from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).parent
 README = ROOT / "README.md"
@@ -28,33 +26,11 @@ RUNTIME = [
     "matplotlib>=3.6",
     "pandas>=2",
 ]
+# Folders of a clone that lie in the package as well: lmfusion train runs recipes/own, lmfusion recipes writes them.
+SCRIPTS = {"lmfusion.recipes": "recipes", "lmfusion.data_prep": "data-prep"}
+SCRIPT_KINDS = ("sh", "py", "sbatch", "tsv", "md")
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
 DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
-
-SCRIPT_FOLDERS = ("recipes", "data-prep")
-SCRIPT_KINDS = (".sh", ".py", ".md", ".sbatch", ".tsv")
-NOT_SCRIPTS = ("results", "en-de")  # measured results and the embedded corpus: 16 MB that stay in the repository
-
-
-class BuildWithScripts(build_py):
-    """Puts the recipes and the scripts that prepare data into the package, where ``lmfusion recipes`` finds them."""
-
-    def run(self) -> None:
-        super().run()
-        if self.editable_mode:
-            return  # an editable package uses those of its clone
-        package = Path(self.build_lib, "lmfusion")
-        for folder in SCRIPT_FOLDERS:
-            shutil.rmtree(package / folder, ignore_errors=True)  # of a build before
-            found = sorted(file for file in (ROOT / folder).rglob("*") if file.suffix in SCRIPT_KINDS)
-            if not found:
-                raise SystemExit(f"{ROOT / folder}: no scripts there, and the package needs them")
-            for file in found:
-                name = file.relative_to(ROOT)
-                if not set(NOT_SCRIPTS) & set(name.parts):
-                    (package / name).parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copyfile(file, package / name)
-
 
 setup(
     name="lmfusion",
@@ -66,9 +42,15 @@ setup(
     license="MIT",
     license_files=["LICENSE"],
     python_requires=">=3.11",
-    packages=find_packages(include=["lmfusion", "lmfusion.*"]),
-    package_data={"lmfusion": ["py.typed", *(f"**/*.{kind}" for kind in DATA_KINDS)]},
-    cmdclass={"build_py": BuildWithScripts},
+    packages=[*find_packages(include=["lmfusion", "lmfusion.*"]), *SCRIPTS],
+    package_dir=SCRIPTS,
+    package_data={
+        "lmfusion": ["py.typed", *(f"**/*.{kind}" for kind in DATA_KINDS)],
+        **{
+            package: ["**/*.sh", "**/*.py", "**/*.sbatch", "**/*.tsv", "README.md", "*/README.md"]
+            for package in SCRIPTS
+        },
+    },
     install_requires=RUNTIME,
     extras_require={"dev": DEV},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},

@@ -21,6 +21,7 @@ from lmfusion.commands import (
     report,
     run,
     score,
+    train,
     translate,
     user_dir,
 )
@@ -28,8 +29,21 @@ from lmfusion.errors import LMFusionError, describe_os_error
 from lmfusion.runs.threads import let_waiting_threads_sleep
 
 COMMANDS = (
-    *(data, translate, pack, run, recipes, user_dir, check_data),
-    *(inspect, average, export, convert, score, report, bench),
+    data,
+    train,
+    translate,
+    pack,
+    run,
+    user_dir,
+    check_data,
+    inspect,
+    average,
+    export,
+    convert,
+    score,
+    report,
+    recipes,
+    bench,
 )
 SUCCESS, USER_ERROR, INTERRUPTED = 0, 2, 130
 

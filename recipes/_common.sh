@@ -75,7 +75,7 @@ begin() {
     export PYTHONUTF8=1 # texts and what is printed of them are UTF-8, whatever the locale
     [[ -n "${OUT:-}" ]] || die "OUT is not set: the folder all runs of a recipe go to"
     DATA_DIR="${DATA_DIR:-$OUT/data}"
-    if [[ -z "${NO_SETUP:-}" ]]; then
+    if [[ -z "${NO_SETUP:-}" && -d "$ROOT/.venv" ]]; then
         PATH="$ROOT/.venv/bin:$PATH"
     fi
     mkdir -p "$OUT"
@@ -91,8 +91,9 @@ begin() {
     elif grep -qsE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then
         TRAIN_FLAGS+=(--cpu-bf16) # faster where the CPU has it, slower where it has to pretend
     fi
+    local flags="$USER_DIR/text/tokenizer.flags"
     # shellcheck disable=SC2207  # words are what is wanted
-    TEXT_FLAGS=($(sed 's/#.*//' "$ROOT/lmfusion/text/tokenizer.flags"))
+    TEXT_FLAGS=($(sed 's/#.*//' "$flags"))
 }
 
 # live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/runs/live.py

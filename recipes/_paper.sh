@@ -59,7 +59,7 @@ live() {
 # paper_begin: the environment, GPUs and the batch. UNTRAINED=1 needs no GPU.
 paper_begin() {
     local wanted="$OUT" scratch=""
-    [[ -n "${NO_SETUP:-}" || -n "$DRY_RUN" ]] || bash "$ROOT/scripts/setup.sh" >/dev/null
+    [[ -n "${NO_SETUP:-}" || -n "$DRY_RUN" || ! -f "$ROOT/scripts/setup.sh" ]] || bash "$ROOT/scripts/setup.sh" >/dev/null
     if [[ -n "$DRY_RUN" ]]; then # leaves no folder behind
         scratch="$(mktemp -d)"
         OUT="$scratch"

@@ -22,7 +22,7 @@ rows_begin() {
     -h | --help) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "$RECIPE/$ROW.sh"; exit 0 ;;
     *) die "$1: $ROW.sh takes no options. Set numbers in the environment: S2S_UPDATES=500 bash $RECIPE/$ROW.sh" ;;
     esac
-    [[ -n "${NO_SETUP:-}" ]] || bash "$ROOT/scripts/setup.sh" >/dev/null
+    [[ -n "${NO_SETUP:-}" || ! -f "$ROOT/scripts/setup.sh" ]] || bash "$ROOT/scripts/setup.sh" >/dev/null
     begin
     # shellcheck disable=SC2046  # one word a number is what is wanted
     same_settings $(numbers "$ROOT/recipes/_rows.sh" "$RECIPE/_corpus.sh")

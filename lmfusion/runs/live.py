@@ -32,6 +32,8 @@ from lmfusion.runs.watchers import GenerationWatcher, TrainingWatcher, Watcher
 HEARTBEAT = 10.0
 STARTED_BY = "LMFUSION_STARTED_BY"
 """The variable by which recipes say which process is to be outlived by nothing: their own number."""
+SHOW = "LMFUSION_SHOW_COMMANDS"
+"""The variable by which a command asks for every fairseq command to be printed."""
 PR_SET_PDEATHSIG = 1
 
 
@@ -43,6 +45,8 @@ def run_step(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: L
             cannot be read.
     """
     lock = run.lock()
+    if os.environ.get(SHOW):
+        line.keep("$ " + shlex.join([*args.launch, *args.command]))
     if not run.begin(args.step, args.command, seed=args.seed, data=args.data, launch=args.launch):
         line.keep(f"  {args.label}: finished before ({watcher.summary_text(run.step(args.step)['result'])})")
         return 0

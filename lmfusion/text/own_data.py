@@ -68,7 +68,7 @@ def _split(request: Request, corpus: Path) -> dict[str, Any]:
         if before["asked"] != asked:
             changed = sorted(name for name in asked if before["asked"].get(name) != asked[name])
             raise DataError(
-                f"{corpus.parent}: was made from other files or otherwise ({', '.join(changed)}). Choose another --out, "
+                f"{corpus.parent}: was made otherwise ({', '.join(changed)}). Choose another --out, "
                 f"or delete that folder."
             )
         return before

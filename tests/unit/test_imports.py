@@ -31,6 +31,7 @@ LAYERS = [
     ["lmfusion", "lmfusion.models"],  # the public API
     ["lmfusion.runs"],
     ["lmfusion.report"],
+    ["lmfusion.rows"],
     ["lmfusion.commands"],
     ["lmfusion.cli"],
 ]

@@ -18,6 +18,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from lmfusion.fusion.combinations import check_combination
 
 RECIPES = Path(__file__).parents[3] / "recipes"
+PACKAGE = RECIPES.parent / "lmfusion"
 FOLDERS = ["debian_ende", "debian_synopsis"]
 CLOZE, CAUSAL = "pretrained/en-cloze.pt", {"debian_ende": "pretrained/de-causal.pt"}
 NUMBERS = {"ELMO_DROPOUT": "0.1", "ELMO_SCALE": "1.5", "FT_SCALE": "0.5", "FT_DROPOUT": "0.3"}
@@ -33,7 +34,7 @@ ROWS = {
 }
 # Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
 STUB = r"""#!/bin/sh
-case "$*" in *'print("device"'*) echo "device 0 /user-dir"; exit 0 ;; esac
+case "$*" in *'print("device"'*) echo "device 0 $PACKAGE"; exit 0 ;; esac
 for word in "$@"; do printf '%s\037' "$word"; done >>"$CALLS"
 echo >>"$CALLS"
 case " $* " in *" $FAIL "*) exit 3 ;; esac
@@ -89,7 +90,8 @@ def recipes(tmp_path: Path) -> Recipes:
     for side in ("en", "de", "description", "synopsis"):
         (text / f"test.{side}").write_text("one line\n", encoding="utf-8")
     path = f"{stub.parent}{os.pathsep}{os.environ['PATH']}"
-    own = {"PATH": path, "NO_SETUP": "1", "OUT": str(tmp_path), "CALLS": str(tmp_path / "calls"), "FAIL": "nothing"}
+    own = {"PATH": path, "NO_SETUP": "1", "OUT": str(tmp_path), "CALLS": str(tmp_path / "calls")}
+    own.update(FAIL="nothing", PACKAGE=str(PACKAGE))
     return Recipes(tmp_path, {**os.environ, **own})
 
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[4]
 # Says where the plugin is and that there are $HERE GPUs, and notes every other command.
 STUB = r"""#!/bin/sh
 case "$*" in
-*'print("device"'*) echo "device 0 /user-dir"; exit 0 ;;
+*'print("device"'*) echo "device 0 PACKAGE"; exit 0 ;;
 *'print("gpus"'*) echo "gpus ${HERE:-0}"; exit 0 ;;
 *lowest_loss.py*) for word in "$@"; do last="$word"; done; echo "$last" ;;
 esac
@@ -73,7 +73,7 @@ class Scripts:
 def scripts(tmp_path: Path) -> Scripts:
     stub = tmp_path / "bin" / "python"
     stub.parent.mkdir()
-    stub.write_text(STUB, encoding="utf-8")
+    stub.write_text(STUB.replace("PACKAGE", str(ROOT / "lmfusion")), encoding="utf-8")
     stub.chmod(0o755)
     path = f"{stub.parent}{os.pathsep}{os.environ['PATH']}"
     inherited = {name: value for name, value in os.environ.items() if name not in SLURM}

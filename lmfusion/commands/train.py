@@ -1,0 +1,61 @@
+"""``lmfusion train``: language models, rows of the paper's table, scores and a report from prepared text."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from lmfusion.errors import InputError
+
+EXAMPLE = """
+example:
+  lmfusion train data --rows baseline,src_elmo_shdemb,tgt_elmo --minutes 60 --out runs/mine
+Interrupted, the same command goes on. Rows: baseline, shared, src_elmo, src_elmo_shdemb, src_ft, tgt_elmo, tgt_ft.
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
+    text = "pretrain language models, train with them, translate, score and report"
+    described = f"{text}. Prints every fairseq command it runs."
+    style = argparse.RawDescriptionHelpFormatter
+    parser = commands.add_parser("train", help=text, description=described, epilog=EXAMPLE, formatter_class=style)
+    parser.add_argument("data", type=Path, metavar="DATA", help="folder that `lmfusion data` filled")
+    parser.add_argument("--rows", default="baseline,src_elmo_shdemb", metavar="ROW,…", help="(default: %(default)s)")
+    parser.add_argument("--minutes", type=float, metavar="N", help="for all of it (default: by the amount of text)")
+    parser.add_argument("--src-lm", type=Path, metavar="LM", help="use it on the source side rather than train one")
+    parser.add_argument("--tgt-lm", type=Path, metavar="LM", help="use it on the target side rather than train one")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for runs and report")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of all runs (default: 1)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="runs at once (default: one a GPU, else one a core)")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=N", help="numbers of recipes, S2S_DROPOUT=0.3")
+    parser.add_argument("--title", default="", help="of the report")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``lmfusion train DATA --out DIR``."""
+    from lmfusion.rows.train import Asked, read_data, train
+
+    for flag, value in (("--minutes", args.minutes), ("--jobs", args.jobs)):
+        if value is not None and value <= 0:
+            raise InputError(f"{flag} {value:g}: give a number above 0.")
+    given = {side: path for side, path in (("src", args.src_lm), ("tgt", args.tgt_lm)) if path}
+    pairs = [word.partition("=") for word in args.set]
+    if odd := [name for name, equals, _ in pairs if not equals]:
+        raise InputError(f"--set {odd[0]}: give NAME=NUMBER.")
+    asked = Asked(
+        read_data(args.data),
+        [row for row in args.rows.split(",") if row],
+        args.out,
+        args.minutes,
+        given,
+        args.seed,
+        args.jobs,
+        {name: value for name, _, value in pairs},
+        args.title,
+    )
+    if failed := train(asked):
+        raise InputError(f"failed: {', '.join(failed)}. What they said is above; the same command goes on from there.")
+    print(f"All of it: {args.out} (report: {args.out / 'report' / 'report.html'})")

@@ -1,0 +1,106 @@
+"""Sizes, updates, learning rates and dropouts by the amount of text; the table of docs/own_text.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lmfusion.text.prepared import Prepared
+
+LM_TOKENS = 2048
+"""Symbols an update of a language model."""
+PASSES = 4
+"""Over the plain text, of a language model."""
+LEAST_UPDATES, MOST_LM_UPDATES = 300, 100_000
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Numbers for up to so many training pairs.
+
+    Attributes:
+        pairs: most pairs.
+        updates: of a translation model; the learning rate rises for the first, then falls linearly to the last.
+        rate: highest learning rate.
+        warmup: updates in which it rises.
+        tokens: target symbols an update.
+        channels: of embeddings and states; the inner layers have four times as many.
+        layers: of encoder and of decoder.
+        heads: of attention.
+        dropout: of the translation model.
+        measured: whether it was tried on the embedded corpus (RESULTS.md), or follows from common practice.
+    """
+
+    pairs: int
+    updates: int
+    rate: float
+    warmup: int
+    tokens: int
+    channels: int
+    layers: int
+    heads: int
+    dropout: float
+    measured: bool
+
+
+TABLE = (
+    Amount(2_500, 2_000, 0.001, 200, 1500, 192, 3, 4, 0.2, True),
+    Amount(5_000, 3_000, 0.003, 200, 1500, 192, 3, 4, 0.2, True),
+    Amount(10_000, 4_000, 0.003, 200, 1500, 192, 3, 4, 0.2, True),
+    Amount(20_000, 6_000, 0.003, 200, 1500, 192, 3, 4, 0.2, True),
+    Amount(50_000, 8_000, 0.003, 200, 1500, 192, 3, 4, 0.2, True),
+    Amount(200_000, 20_000, 0.002, 1_000, 3000, 256, 4, 4, 0.2, False),
+    Amount(1_000_000, 50_000, 0.001, 4_000, 8000, 512, 6, 8, 0.1, False),
+)
+LARGEST = Amount(0, 100_000, 0.0007, 4_000, 25_000, 512, 6, 8, 0.1, False)
+
+
+def amount(pairs: int) -> Amount:
+    """Return the row of the table for so many training pairs."""
+    return next((row for row in TABLE if pairs <= row.pairs), LARGEST)
+
+
+def numbers(data: Prepared) -> dict[str, str]:
+    """Return the scripts' numbers for prepared text, by their names in ``recipes/_common.sh``."""
+    row = amount(data.pairs)
+    large = row.channels > 192
+    lm = {
+        "LM_DIM": 512 if large else 192,
+        "LM_FFN": 2048 if large else 768,
+        "LM_LAYERS": 6 if large else 4,
+        "LM_HEADS": 8 if large else 4,
+        "LM_LR": 0.0007 if large else 0.002,
+        "LM_TOKENS": LM_TOKENS,
+        "LM_UPDATES": lm_updates(data),
+    }
+    seq2seq = {
+        "S2S_DIM": row.channels,
+        "S2S_FFN": 4 * row.channels,
+        "S2S_LAYERS": row.layers,
+        "S2S_HEADS": row.heads,
+        "S2S_DROPOUT": row.dropout,
+        "S2S_LR": row.rate,
+        "S2S_WARMUP": row.warmup,
+        "S2S_TOKENS": row.tokens,
+        "S2S_UPDATES": row.updates,
+    }
+    return schedules({name: str(value) for name, value in {**lm, **seq2seq}.items()})
+
+
+def lm_updates(data: Prepared) -> int:
+    """Return the updates of a language model: some passes over the text."""
+    symbols = max(data.symbols.values(), default=0)
+    return min(max(PASSES * symbols // LM_TOKENS, LEAST_UPDATES), MOST_LM_UPDATES)
+
+
+def schedules(given: dict[str, str]) -> dict[str, str]:
+    """Return numbers with what follows from the updates: warm-up, how often is validated, no early stop."""
+    lm, seq2seq = int(given["LM_UPDATES"]), int(given["S2S_UPDATES"])
+    warmup = min(int(given["S2S_WARMUP"]), seq2seq // 5)
+    return {
+        **given,
+        "LM_WARMUP": str(min(500, max(1, lm // 10))),
+        "LM_VALIDATE_EVERY": str(max(1, lm // 8)),
+        "S2S_WARMUP": str(max(1, warmup)),
+        "S2S_VALIDATE_EVERY": str(max(1, seq2seq // 16)),
+        "S2S_PATIENCE": "-1",
+    }

@@ -1,0 +1,87 @@
+"""Run scripts beside each other, with their output line by line and one place for each."""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where scripts may run at once.
+
+    Attributes:
+        count: number of places.
+        cores: of the machine.
+        gpus: of the machine; a place has one of its own.
+    """
+
+    count: int
+    cores: int
+    gpus: int
+
+    def threads(self, scripts: int) -> int:
+        """Return the threads of a script where so many are to be run."""
+        return max(1, self.cores // max(1, min(self.count, scripts)))
+
+
+def run_all(
+    scripts: Sequence[str],
+    places: Places,
+    command: Callable[[str], list[str]],
+    environment: Callable[[str], dict[str, str]],
+    log: Path | None = None,
+) -> dict[str, int]:
+    """Run scripts, as many at once as there are places.
+
+    Args:
+        scripts: their names, in order.
+        places: where.
+        command: the words that run a script.
+        environment: of a script, without its GPU.
+        log: file to write the output to; None: standard output.
+
+    Returns:
+        The exit status of each script.
+    """
+    free: queue.Queue[int] = queue.Queue()
+    for place in range(places.count):
+        free.put(place)
+    lock = threading.Lock()
+
+    def run(script: str) -> int:
+        place = free.get()
+        own = dict(environment(script))
+        if places.gpus:
+            own["CUDA_VISIBLE_DEVICES"] = str(place % places.gpus)
+        try:
+            return _run(command(script), own, lock, log)
+        finally:
+            free.put(place)
+
+    with ThreadPoolExecutor(places.count) as pool:
+        return dict(zip(scripts, pool.map(run, scripts)))
+
+
+def _run(words: list[str], environment: dict[str, str], lock: threading.Lock, log: Path | None) -> int:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        words, env=environment, stdout=pipe, stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace"
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            with lock:
+                if log is None:
+                    print(line, end="", flush=True, file=sys.stdout)
+                else:
+                    with log.open("a", encoding="utf-8") as stream:
+                        stream.write(line)
+    return process.returncode

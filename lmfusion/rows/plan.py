@@ -1,0 +1,137 @@
+"""The plan of a folder of runs: numbers that are fixed before anything trains, and kept afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from lmfusion.errors import InputError
+from lmfusion.rows import amounts
+from lmfusion.rows.scripts import defaults
+from lmfusion.runs.provenance import hash_file
+from lmfusion.runs.record import write_json
+from lmfusion.text import prepared
+from lmfusion.text.prepared import Prepared
+
+FILE = "plan.json"
+LM_SHARE = 0.4
+"""Of the minutes, where language models are trained."""
+RESERVE = 0.85
+"""Of the minutes left to training: the rest goes to starting, validating, translating."""
+SLOWER_BESIDE = 1.15
+"""How much longer an update takes beside another run than alone."""
+LEAST = 100
+"""Updates below which a schedule makes no sense."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What decides what comes out of training.
+
+    Attributes:
+        data: SHA-256 of the prepared folder's description.
+        seed: of all runs.
+        language_models: SHA-256 of a given language model by side ("src", "tgt").
+        set: numbers given on the command line.
+        numbers: all numbers that differ from the scripts' defaults.
+    """
+
+    data: str
+    seed: int
+    language_models: dict[str, str]
+    set: dict[str, str]
+    numbers: dict[str, str]
+
+    def save(self, out: Path) -> None:
+        """Write the plan into the folder of runs."""
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(out / FILE, asdict(self))
+
+
+def new(data: Prepared, seed: int, language_models: Mapping[str, Path], given: Mapping[str, str]) -> Plan:
+    """Make a plan by the amount of text.
+
+    Args:
+        data: prepared text.
+        seed: of all runs.
+        language_models: files of given language models, by side.
+        given: numbers that the user sets.
+
+    Raises:
+        InputError: there is no such number, or its value is none.
+    """
+    for name, value in given.items():
+        if name not in defaults():
+            raise InputError(
+                f"--set {name}={value}: there is no such number. There are: {', '.join(sorted(defaults()))}."
+            )
+        try:
+            float(value)
+        except ValueError as error:
+            raise InputError(f"--set {name}={value}: give a number.") from error
+    numbers = {**amounts.schedules({**amounts.numbers(data), **given}), **given}
+    hashes = {side: hash_file(path) for side, path in language_models.items()}
+    return Plan(hash_file(data.folder / prepared.FILE), seed, hashes, dict(given), numbers)
+
+
+def read(out: Path) -> Plan | None:
+    """Return the plan of a folder of runs, None before there is one.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    path = out / FILE
+    if not path.is_file():
+        return None
+    try:
+        return Plan(**json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path}: is damaged ({error}). Delete it; runs that began stay as they are.") from error
+
+
+def check_same(before: Plan, now: Plan, out: Path) -> None:
+    """Refuse a command that would train something else than the folder holds.
+
+    Raises:
+        InputError: naming what differs.
+    """
+    names = {"data": "DATA", "seed": "--seed", "set": "--set", "language_models": "--src-lm or --tgt-lm"}
+    for name, flag in names.items():
+        then, given = getattr(before, name), getattr(now, name)
+        if then != given:
+            said = f": {then} then, {given} now" if name in ("seed", "set") else ""
+            raise InputError(f"{out} was begun with another {flag}{said}. Choose another --out, or delete that folder.")
+
+
+def within(plan: Plan, minutes: float, seconds: Mapping[str, float], jobs: int) -> Plan:
+    """Return the plan with as many updates as fit into the time.
+
+    Args:
+        plan: with the updates by the amount of text, which are not exceeded.
+        minutes: for everything.
+        seconds: of an update, by the name of the script: rows, and the language models to be trained.
+        jobs: that run beside each other.
+
+    Raises:
+        InputError: the time is too short.
+    """
+    lms = [value for name, value in seconds.items() if name in ("lm", "causal_lm")]
+    rows = [value for name, value in seconds.items() if name not in ("lm", "causal_lm")]
+    left = minutes * 60 * RESERVE
+    share = LM_SHARE if lms and rows else 1.0 if lms else 0.0
+    found = {}
+    for name, costs, time in (("LM_UPDATES", lms, share * left), ("S2S_UPDATES", rows, (1 - share) * left)):
+        if not costs:
+            continue
+        beside = SLOWER_BESIDE if min(jobs, len(costs)) > 1 else 1.0
+        one = beside * max(sum(costs) / jobs, max(costs))
+        updates = min(int(plan.numbers[name]), int(time / one))
+        if updates < LEAST:
+            least = minutes * LEAST * one / max(time, 1e-9)
+            raise InputError(f"--minutes {minutes:g}: too short; with these rows it takes {least:.0f} at least.")
+        found[name] = str(updates)
+    free = {name: value for name, value in found.items() if name not in plan.set}
+    numbers = amounts.schedules({**plan.numbers, **free})
+    return Plan(plan.data, plan.seed, plan.language_models, plan.set, {**numbers, **plan.set})

@@ -1,0 +1,88 @@
+"""The scripts of ``recipes/own``: one for each row and each language model."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from lmfusion.errors import InputError
+from lmfusion.runs.live import SHOW, STARTED_BY
+from lmfusion.text.prepared import SUMMARIZATION, Prepared
+
+PACKAGE = Path(__file__).resolve().parents[1]
+SOURCE_LM, TARGET_LM = "lm", "causal_lm"
+_NUMBER = re.compile(r'"\$\{([A-Z][A-Z0-9_]*):=([^}]*)\}"')
+
+
+@cache
+def recipes() -> Path:
+    """Return the folder of recipes: of the clone, or of the installed package.
+
+    Raises:
+        InputError: it is in neither place.
+    """
+    for folder in (PACKAGE.parent / "recipes", PACKAGE / "recipes"):
+        if (folder / "own" / "_corpus.sh").is_file():
+            return folder
+    raise InputError(f"{PACKAGE} has no recipes beside it or in it: install lmfusion again.")
+
+
+def rows() -> list[str]:
+    """Return the names of the rows."""
+    names = (path.stem for path in (recipes() / "own").glob("[a-z]*.sh"))
+    return sorted(name for name in names if name not in (SOURCE_LM, TARGET_LM))
+
+
+def needs(row: str) -> list[str]:
+    """Return the scripts of the language models that a row uses."""
+    return [script for side, script in (("src_", SOURCE_LM), ("tgt_", TARGET_LM)) if side in row]
+
+
+@cache
+def defaults() -> dict[str, str]:
+    """Return the numbers that the scripts know, with their defaults."""
+    files = (recipes() / "_common.sh", recipes() / "_rows.sh", recipes() / "own" / "_corpus.sh")
+    return dict(found for file in files for found in _NUMBER.findall(file.read_text(encoding="utf-8")))
+
+
+def run_folder(script: str, data: Prepared) -> str:
+    """Return the name of the run folder that a script fills."""
+    if script == SOURCE_LM:
+        return f"lm.{data.language(data.source)}"
+    return f"causal.{data.language(data.target)}" if script == TARGET_LM else script
+
+
+def command(script: str) -> list[str]:
+    """Return the words that run a script."""
+    return ["bash", str(recipes() / "own" / f"{script}.sh")]
+
+
+def environment(data: Prepared, out: Path, numbers: Mapping[str, str], threads: int) -> dict[str, str]:
+    """Return the environment of a script: this process's, and what it asks for.
+
+    Args:
+        data: prepared text.
+        out: folder of all runs.
+        numbers: that differ from the scripts' defaults.
+        threads: of a process.
+    """
+    own = {name: value for name, value in os.environ.items() if name not in defaults()}
+    return {
+        **own,
+        **numbers,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), own.get("PATH", os.defpath)]),
+        "DATA_DIR": str(data.folder),
+        "OUT": str(out),
+        "SRC": data.source,
+        "TGT": data.target,
+        "TEXT_LANG": data.text_language or "",
+        "NO_SETUP": "1",
+        "OMP_NUM_THREADS": str(threads),
+        SHOW: "1",
+        STARTED_BY: str(os.getpid()),
+        **({"MAX_SOURCE": str(data.longest)} if data.kind == SUMMARIZATION and "MAX_SOURCE" not in numbers else {}),
+    }

@@ -1,0 +1,216 @@
+"""Train language models and rows, translate and score with each, and report."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lmfusion.errors import InputError
+from lmfusion.rows import jobs, plan, scripts
+from lmfusion.rows.jobs import Places
+from lmfusion.rows.plan import Plan
+from lmfusion.runs.log_tail import last_words
+from lmfusion.text import prepared
+from lmfusion.text.prepared import Prepared
+
+CALIBRATION, CALIBRATED = ".calibration", "30"
+STATES = "lm-states"
+MOST_STATES = 28_000
+"""Training pairs up to which the frozen LM's states are stored: some 180 KB a pair."""
+_SPEED = re.compile(r'"ups": "([0-9.]+)"')
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line asks for.
+
+    Attributes:
+        data: prepared text.
+        rows: names of rows.
+        out: folder of all runs.
+        minutes: for everything; None: by the amount of text.
+        language_models: given ones, by side ("src", "tgt").
+        seed: of all runs.
+        jobs: scripts at once; None: by cores and GPUs.
+        numbers: of the scripts, set by hand.
+        title: of the report.
+    """
+
+    data: Prepared
+    rows: Sequence[str]
+    out: Path
+    minutes: float | None = None
+    language_models: dict[str, Path] = field(default_factory=dict)
+    seed: int = 1
+    jobs: int | None = None
+    numbers: dict[str, str] = field(default_factory=dict)
+    title: str = ""
+
+    def lms(self) -> list[str]:
+        """Return the scripts of the language models to be trained."""
+        needed = {script for row in self.rows for script in scripts.needs(row)}
+        given = {scripts.SOURCE_LM: "src", scripts.TARGET_LM: "tgt"}
+        return sorted(script for script in needed if given[script] not in self.language_models)
+
+
+def check(asked: Asked) -> None:
+    """Refuse what cannot be trained, before anything is.
+
+    Raises:
+        InputError: naming the row, the data or the language model.
+    """
+    known = scripts.rows()
+    for row in asked.rows:
+        if row not in known:
+            raise InputError(f"--rows {row}: there is no such row. There are: {', '.join(known)}.")
+    for part in (asked.data.bitext, *(asked.data.plain_text(lang) for lang in asked.data.symbols)):
+        if not part.is_dir():
+            raise InputError(f"{part} is missing: run `lmfusion data` again with --out {asked.data.folder}.")
+    for side, path in asked.language_models.items():
+        _check_lm(side, path, asked)
+
+
+def _check_lm(side: str, path: Path, asked: Asked) -> None:
+    """Refuse a language model that cannot read the data."""
+    if not path.exists():
+        raise InputError(f"--{side}-lm {path}: does not exist.")
+    import lmfusion
+    from lmfusion.lm.vocabulary import check_symbols
+    from lmfusion.text.dictionaries import read_dictionary
+
+    lm = lmfusion.load_lm(path)
+    if not lm.by_symbol:
+        check_symbols(lm.symbols, list(read_dictionary(asked.data.dictionary).symbols), what=str(asked.data.dictionary))
+    if asked.data.longest > lm.max_positions():
+        raise InputError(
+            f"{asked.data.folder} has a sentence of {asked.data.longest} symbols to validate or test on; {path} reads "
+            f"{lm.max_positions()}: prepare it with --max-length {lm.max_positions()}."
+        )
+
+
+def places(wanted: int | None) -> Places:
+    """Return where scripts may run: one a GPU, else one a core."""
+    import torch
+
+    gpus = torch.cuda.device_count()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Places(wanted or max(1, gpus or cores), cores, gpus)
+
+
+def fixed_plan(asked: Asked, where: Places) -> Plan:
+    """Return the folder's plan, or make it: by the amount of text, and by the minutes where they are given.
+
+    Raises:
+        InputError: the folder was begun otherwise, or the time is too short.
+    """
+    fresh = plan.new(asked.data, asked.seed, asked.language_models, asked.numbers)
+    before = plan.read(asked.out)
+    if before is not None:
+        plan.check_same(before, fresh, asked.out)
+        return before
+    if asked.minutes is not None:
+        began = time.monotonic()
+        seconds = _calibrate(asked, fresh, where)
+        left = asked.minutes - (time.monotonic() - began) / 60
+        fresh = plan.within(fresh, left, seconds, where.count)
+    fresh.save(asked.out)
+    return fresh
+
+
+def _calibrate(asked: Asked, fresh: Plan, where: Places) -> dict[str, float]:
+    """Return the seconds of an update of each script, measured over its first ones."""
+    out = asked.out / CALIBRATION
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    short = dict.fromkeys(("LM_UPDATES", "S2S_UPDATES"), CALIBRATED)
+    never = dict.fromkeys(("LM_VALIDATE_EVERY", "S2S_VALIDATE_EVERY"), "1000000")
+    numbers = {**fresh.numbers, **short, **never}
+    found = {}
+    for stage in (asked.lms(), list(asked.rows)):
+        if stage:
+            print(f"Measuring the speed of {', '.join(stage)}: {CALIBRATED} updates each", flush=True)
+        failed = _run(asked, stage, numbers, where, out, log=out / "log")
+        if failed:
+            raise InputError(f"{failed[0]} fails: {last_words(out / 'log')}")
+        for script in stage:
+            log = out / scripts.run_folder(script, asked.data) / "train.log"
+            speeds = [float(each) for each in _SPEED.findall(log.read_text(encoding="utf-8")) if float(each) > 0]
+            found[script] = 1 / (sum(speeds[1:]) / len(speeds[1:]) if speeds[1:] else speeds[0])
+    shutil.rmtree(out)
+    return found
+
+
+def _run(
+    asked: Asked, names: Sequence[str], numbers: dict[str, str], where: Places, out: Path, log: Path | None = None
+) -> list[str]:
+    """Run scripts; return the names of those that failed."""
+    threads = 1 if where.gpus else where.threads(len(names))
+    own = {"SEED": str(asked.seed), **numbers}
+    for side, path in asked.language_models.items():
+        own[f"{side.upper()}_LM"] = str(path)
+    if log is not None:
+        own["TRAIN_ONLY"] = "1"
+    elif not where.gpus and asked.data.pairs <= MOST_STATES:
+        own["SRC_LM_CACHE"] = str(out / STATES)
+
+    def environment(script: str) -> dict[str, str]:
+        return {**scripts.environment(asked.data, out, own, threads), **own}
+
+    status = jobs.run_all(names, where, scripts.command, environment, log)
+    if any(code in (jobs.INTERRUPTED, -2) for code in status.values()):
+        raise KeyboardInterrupt
+    return [name for name, code in status.items() if code]
+
+
+def train(asked: Asked) -> list[str]:
+    """Do it all; what is finished is not done again.
+
+    Returns:
+        The names of the rows and language models that failed, with the last words of each printed.
+
+    Raises:
+        InputError: something is wrong before anything is trained.
+    """
+    check(asked)
+    where = places(asked.jobs)
+    fixed = fixed_plan(asked, where)
+    _say(asked, fixed, where)
+    failed = _run(asked, asked.lms(), fixed.numbers, where, asked.out)
+    possible = [row for row in asked.rows if not set(scripts.needs(row)) & set(failed)]
+    failed += _run(asked, possible, fixed.numbers, where, asked.out)
+    done = [row for row in asked.rows if (asked.out / row / "scores.json").is_file()]
+    if done:
+        _report(asked, done)
+    return failed
+
+
+def _say(asked: Asked, fixed: Plan, where: Places) -> None:
+    lms = f"language models {int(fixed.numbers['LM_UPDATES']):,} updates, " if asked.lms() else ""
+    updates = int(fixed.numbers["S2S_UPDATES"])
+    beside = f"{where.count} beside each other" if where.count > 1 else "one after the other"
+    print(f"{asked.out}: {lms}rows {updates:,} updates each ({', '.join(asked.rows)}), {beside}", flush=True)
+    print(f"  numbers: {json.dumps(fixed.numbers)}", flush=True)
+
+
+def _report(asked: Asked, done: Sequence[str]) -> None:
+    folders = [*done, *(scripts.run_folder(script, asked.data) for script in asked.lms())]
+    test = [str(asked.data.text("test", side)) for side in (asked.data.source, asked.data.target)]
+    words = [*(str(asked.out / name) for name in folders), "--out", str(asked.out / "report"), "--significance"]
+    words += ["--title", asked.title or f"{asked.data.source} to {asked.data.target}"]
+    subprocess.run(
+        [sys.executable, "-m", "lmfusion.cli", "report", *words, "--source", test[0], "--reference", test[1]],
+        check=False,
+    )
+
+
+def read_data(folder: Path) -> Prepared:
+    """Read a prepared folder; see :func:`lmfusion.text.prepared.read`."""
+    return prepared.read(folder)

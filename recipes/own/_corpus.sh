@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Text of one's own, in a folder that `lmfusion data` filled: what all rows have in common. Source it, do not run it.
+#
+# `lmfusion train` runs these scripts and sets what they need: DATA_DIR, OUT, SRC, TGT, and the numbers by the amount of
+# text. SRC_LM and TGT_LM name language models to use; else lm.sh and causal_lm.sh train them.
+set -euo pipefail
+
+RECIPES="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+: "${DATA_DIR:?the folder that lmfusion data filled}" "${OUT:?the folder all runs go to}"
+: "${SRC:?the name of the source side}" "${TGT:?the name of the target side}"
+: "${TEXT_LANG:=}"               # the language of both sides, where they are not named by languages
+
+# THE NUMBERS of this folder; all others are in recipes/_common.sh. Set any in the environment to override it.
+: "${BITEXT_LINES:=all}"
+: "${MAX_SOURCE:=250}"           # summarization: symbols of an article that are read
+: "${MIN_LEN:=3}" "${MAX_LEN:=60}" "${LENPEN:=1}" "${NO_REPEAT:=3}" # and of a summary, in symbols
+
+NO_SETUP=1
+. "$RECIPES/_common.sh"
+. "$RECIPES/_rows.sh"
+rows_begin "$RECIPES/own" "$@"
+use_prepared
+
+if [[ -n "$TEXT_LANG" ]]; then
+    TEXT_FLAGS+=(--tokenizer moses_monolingual --moses-lang "$TEXT_LANG")
+    TASK_FLAGS=(--truncate-source --max-source-positions "$MAX_SOURCE")
+    GENERATE_FLAGS=(--min-len "$MIN_LEN" --max-len-a 0 --max-len-b "$MAX_LEN" --lenpen "$LENPEN"
+        --no-repeat-ngram-size "$NO_REPEAT")
+    METRIC=rouge
+fi
+
+# own_lm NAME LANG FLAGS...: a language model of this text, which holds its own tokenizer and BPE
+own_lm() {
+    local name="$1" lang="$2"
+    shift 2
+    train_lm "$name" "$lang" "${TEXT_FLAGS[@]}" --tokenizer moses_monolingual --moses-lang "$lang" \
+        --sentencepiece-model "$DATA_DIR/spm.model" "$@"
+}
+
+# shellcheck disable=SC2034  # rows use it
+SRC_LM="${SRC_LM:-$OUT/lm.${TEXT_LANG:-$SRC}/checkpoints/checkpoint_best.pt}"
+
+target_lm() {
+    # shellcheck disable=SC2034  # rows use it
+    TGT_LM="${TGT_LM:-$OUT/causal.${TEXT_LANG:-$TGT}/checkpoints/checkpoint_best.pt}"
+}
