@@ -14,6 +14,7 @@ RUNTIME = [
     "torch>=2.6",
     "numpy>=1.21.3",
     "omegaconf>=2.0.6",
+    "PyYAML>=5.1",
     "sacrebleu>=2.3",
     "sacremoses>=0.1",
     "rouge-score>=0.1.2",

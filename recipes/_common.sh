@@ -52,6 +52,7 @@ set -euo pipefail
 TASK_FLAGS=() GENERATE_FLAGS=() METRIC=bleu
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+[[ -f "$ROOT/scripts/setup.sh" ]] || export NO_SETUP=1 # not a clone: the recipes of an installed package
 
 # die MESSAGE: one line that says what happened and what to do, then exit status 2.
 die() {
@@ -80,7 +81,7 @@ begin() {
     mkdir -p "$OUT"
     local found
     found="$(python -c 'import lmfusion, torch; print("device", int(torch.cuda.is_available()), lmfusion.USER_DIR)' 2>"$OUT/begin.log")" ||
-        die "lmfusion cannot be imported ($(tail -n 1 "$OUT/begin.log")). Run: bash scripts/setup.sh"
+        die "lmfusion cannot be imported ($(tail -n 1 "$OUT/begin.log")). Run: bash scripts/setup.sh, or activate the environment that has it"
     read -r _ GPU USER_DIR <<<"$(grep '^device ' <<<"$found")"
     rm -f "$OUT/begin.log"
     DEVICE_FLAGS=(--cpu) TRAIN_FLAGS=(--cpu)
