@@ -96,9 +96,10 @@ begin() {
     TEXT_FLAGS=($(sed 's/#.*//' "$flags"))
 }
 
-# live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/runs/live.py
+# live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/runs/live.py.
+# LIVE_EXEC=exec in a subshell in the background makes it a child of this script, with which it then ends.
 live() {
-    LMFUSION_STARTED_BY="${BASHPID:-}" python -m lmfusion.runs.live "$@"
+    LMFUSION_STARTED_BY="${BASHPID:-}" ${LIVE_EXEC:-} python -m lmfusion.runs.live "$@"
 }
 
 # prepare CORPUS [FLAGS...]: text to ids, into $DATA_DIR; a given BPE by --spm and --dict, else one is learned.

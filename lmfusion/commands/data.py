@@ -77,7 +77,9 @@ def _request(args: argparse.Namespace) -> Request:
     chosen: dict[str, Any] = {name: getattr(args, name) for name in ("tsv", "jsonl", "tmx", "seed", "held_out")}
     for name in ("pairs", "valid", "test"):
         chosen[name] = tuple(getattr(args, name)) if getattr(args, name) else None
-    return Request(names[0], names[1], fields=fields, text=tuple(args.text), text_language=args.text_lang, **chosen)
+    return Request(
+        source=names[0], target=names[1], fields=fields, text=tuple(args.text), text_language=args.text_lang, **chosen
+    )
 
 
 def _check_names(names: list[str | None], args: argparse.Namespace) -> None:
