@@ -76,7 +76,7 @@ def download(rows: list[Listed], folder: Path) -> None:
     """
     if shutil.which("apt-get") is None:
         raise CorpusError("apt-get is not on this machine: fetch the packages elsewhere and give them by --packages")
-    for row in tqdm(rows, desc="fetching", unit=" packages"):
+    for row in tqdm(rows, desc="fetching", unit=" packages", disable=None):
         # apt's download user cannot write into a private folder; the packages are only read here.
         command = ["apt-get", "download", "-q", "-o", "APT::Sandbox::User=", row.package]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)

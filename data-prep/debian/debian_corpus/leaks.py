@@ -19,7 +19,7 @@ class Leaks:
         self.lang = lang
         texts = sorted({atom for line in candidates for atom in held_out_atoms(line, lang, REMOVE)})
         self._number = {text: number for number, text in enumerate(texts)}
-        progress = tqdm(train, desc=f"near-duplicates, {lang}", unit=" lines", mininterval=1)
+        progress = tqdm(train, desc=f"near-duplicates, {lang}", unit=" lines", mininterval=1, disable=None)
         self._by_line = matching_lines(HeldOut(texts, REMOVE, background=islice(train, BACKGROUND)), progress, lang)
         self._families: dict[int, set[str]] = {}
         for line, numbers in self._by_line.items():

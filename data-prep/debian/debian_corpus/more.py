@@ -78,7 +78,7 @@ def without_leaks(lines: list[str], held: Iterable[str], lang: str) -> list[str]
     held = list(dict.fromkeys(held))
     atoms = sorted({atom for line in held for atom in held_out_atoms(line, lang, REMOVE_MORE)})
     index = HeldOut(atoms, REMOVE_MORE, islice(lines, BACKGROUND))
-    progress = tqdm(lines, desc=f"near-duplicates of held-out text, {lang}", unit=" lines", mininterval=1)
+    progress = tqdm(lines, desc=f"near-duplicates of held-out text, {lang}", unit=" lines", mininterval=1, disable=None)
     like = matching_lines(index, progress, lang)
     kept = [line for line in lines if line not in like]
     leaks = resembled(held, kept, lang, STRICT, f"check, {lang}")
@@ -106,7 +106,7 @@ def gather(debs: list[Deb], train: Lines, held: Lines, lang: str) -> tuple[dict[
     """
     collector = Collector(train, lang)
     packages: dict[str, dict[str, Any]] = {}
-    for deb in tqdm(debs, desc="reading", unit=" packages"):
+    for deb in tqdm(debs, desc="reading", unit=" packages", disable=None):
         row = deb.listed
         packages[row.package] = {
             "source": row.source,

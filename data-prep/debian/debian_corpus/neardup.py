@@ -169,7 +169,8 @@ def resembled(
     lines = list(dict.fromkeys(train))
     index = HeldOut(sorted({atom for found in parts.values() for atom in found}), thresholds, lines[:BACKGROUND])
     first: dict[str, str] = {}
-    progress = tqdm(lines, desc=title or f"near-duplicates, {lang}", unit=" lines", mininterval=1, leave=False)
+    name = title or f"near-duplicates, {lang}"
+    progress = tqdm(lines, desc=name, unit=" lines", mininterval=1, leave=False, disable=None)
     for line, numbers in matching_lines(index, progress, lang).items():
         for number in numbers:
             first.setdefault(index.texts[number], line)

@@ -55,7 +55,7 @@ def whole_folder(final: Path) -> Iterator[Path]:
 def write(folder: Path, files: dict[str, list[str]], provenance: dict[str, Any], plain: bool) -> None:
     """All texts (as .xz unless `plain`), counts.json and SHA256SUMS."""
     counts: dict[str, Any] = {**provenance, "files": {}}
-    for name, lines in tqdm(sorted(files.items()), desc="writing", unit=" files"):
+    for name, lines in tqdm(sorted(files.items()), desc="writing", unit=" files", disable=None):
         data = "".join(f"{line}\n" for line in lines).encode("utf-8")
         counts["files"][name] = {
             "lines": len(lines),

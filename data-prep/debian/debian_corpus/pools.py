@@ -70,7 +70,7 @@ def pools(entries: list[Entry], lang: str) -> Pools:
     splits = assign(entries)
     result: Pools = {task: {split: Pool() for split in SPLITS} for task in TASKS}
     shortest: dict[str, list[tuple[Pair, Entry]]] = {split: [] for split in SPLITS}
-    for entry in tqdm(entries, desc="sentences", unit=" descriptions", mininterval=1):
+    for entry in tqdm(entries, desc="sentences", unit=" descriptions", mininterval=1, disable=None):
         split = splits[entry.md5]
         for pair in bitext(entry, lang, ratio):
             result["bitext"][split].add(pair, entry.families)
