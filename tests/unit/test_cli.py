@@ -10,6 +10,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -75,10 +76,10 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
 
 
 def examples_of(parser: argparse.ArgumentParser) -> list[list[str]]:
-    """The words of its own command in the lines that its help ends in."""
-    lines = parser.format_help().rstrip().split("\n")
-    start = max(number for number, line in enumerate(lines) if not line.startswith("  "))
-    found = [shlex.split(line, comments=True) for line in lines[start + 1 :] if "lmfusion" in line]
+    """The words of its own command in the indented lines below the last "example:" of its help."""
+    lines = re.split(r"\nexamples?:\n", parser.format_help())[-1].splitlines()
+    indented = takewhile(lambda line: line.startswith("  "), lines)
+    found = [shlex.split(line, comments=True) for line in indented if "lmfusion" in line]
     program = parser.prog.split()
     return [words for words in found if words[: len(program)] == program]
 
@@ -94,14 +95,14 @@ def test_every_command_is_looked_at() -> None:
 @pytest.mark.parametrize("name", EVERY)
 def test_help_ends_in_an_example_that_the_command_takes(name: str) -> None:
     found = examples_of(EVERY[name])
-    assert found, f"{name} --help ends in no line that begins with two spaces and {name}"
+    assert found, f"{name} --help has no line below 'example:' that begins with two spaces and {name}"
     for words in found:
-        ends = [number for number, word in enumerate(words) if word in ("<", ">", "|")]
+        ends = [number for number, word in enumerate(words) if word in ("<", ">", "|", "&&")]
         args = cli.build_parser().parse_args(words[1 : min(ends, default=len(words))])
         assert callable(args.run)
 
 
-def test_examples_are_the_last_lines_of_the_help_and_nothing_else() -> None:
+def test_examples_are_the_lines_below_their_heading_and_nothing_else() -> None:
     parser = argparse.ArgumentParser("lmfusion x", formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--flag", help="as lmfusion x")
     assert examples_of(parser) == []
