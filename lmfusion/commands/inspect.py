@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import lmfusion
+from lmfusion.commands.parsers import add_command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "describe a checkpoint: kind, architecture, parameters, language models inside, mixing weights"
-    parser = commands.add_parser("inspect", help=text, description=text)
+    parser = add_command(commands, "inspect", text, "lmfusion inspect runs/mine/checkpoints/checkpoint_best.pt")
     parser.add_argument("checkpoint", metavar="CKPT", help="checkpoint file of any fairseq model")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "compare run folders in one HTML page, with the same tables as Markdown and CSV and figures as SVG and PNG"
-    parser = commands.add_parser("report", help=text, description=text)
+    parser = add_command(
+        commands,
+        "report",
+        text,
+        "lmfusion report runs/mine --out report",
+        "lmfusion report baseline=runs/a SRC-ELMO=runs/b --out report --source test.en --reference test.de",
+    )
     parser.add_argument(
         "runs",
         metavar="RUN",

@@ -131,7 +131,7 @@ def print_scores(
     """
     scores = {name: run.scores["test"] for name, run in runs.items()}
     best = max(compared, key=lambda each: each.bleu)
-    rows = []
+    rows: list[list[str | Text]] = []
     for each in compared:
         interval, chrf = f"{each.mean - each.ci:.2f} to {each.mean + each.ci:.2f}", scores[each.name]["chrf"]
         is_bold = each is best and is_more_than_chance(_p_values(each))

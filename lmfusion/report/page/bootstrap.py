@@ -81,8 +81,10 @@ def _compute(
     else:
         tested = bleu.paired_bootstrap(ours, named, references)
     for each in tested:
-        is_bleu = isinstance(each, bleu.PairedResult)
-        metric, score = ("BLEU", each.bleu) if is_bleu else (rouge.HEADINGS[each.metric], each.f1)
+        if isinstance(each, bleu.PairedResult):
+            metric, score = "BLEU", each.bleu
+        else:
+            metric, score = rouge.HEADINGS[each.metric], each.f1
         low, high = each.difference_interval or (None, None)
         result = Result(metric, score, each.mean, each.ci, each.p_value, low, high, each.signature)
         found.setdefault(each.name[1:] if each.name in named else BASELINE, []).append(result)

@@ -79,8 +79,8 @@ def _draw_bars(
     with drawing(height=0.8 + 0.4 * len(rivals)) as (canvas, axes):
         for place, (row, (_, value, deviation)) in enumerate(rivals):
             colour, holds = style[row.strategy][0], significance.is_more_than_chance(row, size, metric)
-            look = {"color": colour, "height": 0.6} if holds else {"facecolor": "none", "height": 0.25}
-            axes.barh(place, value, edgecolor=colour, **look)
+            height, fill = (0.6, colour) if holds else (0.25, "none")
+            axes.barh(place, value, height=height, facecolor=fill, edgecolor=colour)
             low, high = significance.interval(row, size, metric) or (value - deviation, value + deviation)
             if low < high:
                 ends = [[max(value - low, 0)], [max(high - value, 0)]]
