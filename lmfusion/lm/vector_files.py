@@ -26,8 +26,8 @@ from lmfusion.text import textio
 from lmfusion.text.progress import progress
 
 _HEADER = re.compile(rb"(\d{1,12}) (\d{1,6})[ \t\r]*\n?")
-_PRINTABLE = frozenset(b"\t\n\r" + bytes(range(0x20, 0x7F)))
-_LONGEST_LINE, _PEEK, _LONGEST_WORD = 1 << 22, 1 << 16, 10_000
+_NOT_IN_TEXT = frozenset(range(0x20)) - frozenset(b"\t\n\r")
+_LONGEST_LINE, _PEEK, _LONGEST_WORD = 1 << 22, 1 << 10, 10_000
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,7 @@ def recognize(path: Path) -> Layout | None:
         return None
     header = _HEADER.fullmatch(first.removeprefix(b"\xef\xbb\xbf"))
     if header:
-        numbers = following.partition(b" ")[2][:64]
-        return Layout(int(header[1]), int(header[2]), binary=not _PRINTABLE.issuperset(numbers))
+        return Layout(int(header[1]), int(header[2]), binary=not _NOT_IN_TEXT.isdisjoint(following))
     pieces = first.rstrip(b" \t\r\n").split(b" ")
     # A line of two, a word and a number, is one of a dictionary with counts.
     if len(pieces) > 2 and pieces[0] and all(map(_is_number, pieces[1:])):
