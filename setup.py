@@ -26,7 +26,8 @@ RUNTIME = [
     "pandas>=2",
 ]
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
-DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
+STATIC = ["gensim>=4.3"]  # lmfusion embed
+DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10", *STATIC]
 
 setup(
     name="lmfusion",
@@ -41,7 +42,7 @@ setup(
     packages=find_packages(include=["lmfusion", "lmfusion.*"]),
     package_data={"lmfusion": ["py.typed", *(f"**/*.{kind}" for kind in DATA_KINDS)]},
     install_requires=RUNTIME,
-    extras_require={"dev": DEV},
+    extras_require={"dev": DEV, "static": STATIC},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},
     classifiers=[
         "License :: OSI Approved :: MIT License",

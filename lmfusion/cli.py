@@ -13,6 +13,7 @@ from lmfusion.commands import (
     bench,
     check_data,
     convert,
+    embed,
     export,
     inspect,
     pack,
@@ -24,7 +25,7 @@ from lmfusion.commands import (
 from lmfusion.errors import LMFusionError, describe_os_error
 from lmfusion.runs.threads import let_waiting_threads_sleep
 
-COMMANDS = (translate, pack, user_dir, check_data, inspect, average, export, convert, score, report, bench)
+COMMANDS = (translate, pack, user_dir, check_data, embed, inspect, average, export, convert, score, report, bench)
 SUCCESS, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 
