@@ -86,7 +86,7 @@ def test_files_of_gensim_are_read(tmp_path: Path, binary: bool) -> None:
     model.save_word2vec_format(str(tmp_path / "vectors"), binary=binary)
     found = read_vectors(tmp_path / "vectors")
     assert found.words == model.index_to_key
-    torch.testing.assert_close(found.vectors, values, rtol=0, atol=0 if binary else 1e-7)
+    torch.testing.assert_close(found.vectors, values, rtol=0, atol=0)
 
 
 def test_words_with_spaces_inside_stand_in_files_of_glove(tmp_path: Path) -> None:
