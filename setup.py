@@ -30,7 +30,8 @@ RUNTIME = [
 SCRIPTS = {"lmfusion.recipes": "recipes", "lmfusion.data_prep": "data-prep"}
 SCRIPT_KINDS = ("sh", "py", "sbatch", "tsv", "md")
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
-DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
+STATIC = ["gensim>=4.3"]  # lmfusion embed
+DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10", *STATIC]
 
 setup(
     name="lmfusion",
@@ -52,7 +53,7 @@ setup(
         },
     },
     install_requires=RUNTIME,
-    extras_require={"dev": DEV},
+    extras_require={"dev": DEV, "static": STATIC},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},
     classifiers=[
         "License :: OSI Approved :: MIT License",

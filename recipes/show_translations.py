@@ -1,6 +1,6 @@
 """Show a model's translations of a few lines of a corpus folder, beside source and reference.
 
-python -m lmfusion.commands.show MODEL FOLDER SPLIT SRC TGT COUNT
+python recipes/show_translations.py MODEL FOLDER SPLIT SRC TGT COUNT
 """
 
 from __future__ import annotations

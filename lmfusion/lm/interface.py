@@ -177,17 +177,13 @@ class PretrainedLM(Freezable, ABC):
         raise InputError(f"a {self.title} predicts no words.")
 
     def pool(self, states: Tensor, padding: Tensor) -> Tensor:
-        """Pool the states of each row into one vector: the mean over its words.
-
-        Args:
-            states: B x T x C.
-            padding: B x T, True at padding.
-
-        Returns:
-            B x C.
-        """
+        """Pool states (B x T x C) into one vector a row, B x C: the mean over its words; ``padding`` is B x T."""
         words = (~padding).unsqueeze(-1)
         return (states * words).sum(1) / words.sum(1).clamp(min=1)
+
+    def serve(self, symbols: list[str], *, what: str) -> float:
+        """Accept the ids of a side's dictionary from now on; see :meth:`Vocabulary.serve`."""
+        return self.vocabulary.serve(symbols, what=what, by_symbol=self.by_symbol)
 
     def encode(self, text: str) -> Tensor:
         """Turn a sentence into ids with the frame of the model's training: 1 x T; see :meth:`Vocabulary.encode`."""

@@ -9,7 +9,8 @@ from typing import Any
 
 # The families; one line each. Those of a user's own folder register themselves in the same way.
 import lmfusion.lm.causal
-import lmfusion.lm.cloze  # noqa: F401
+import lmfusion.lm.cloze
+import lmfusion.lm.static  # noqa: F401
 from lmfusion.checkpoint.reading import read_file
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
@@ -23,7 +24,8 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     """Load a pretrained language model: frozen, in eval mode and float32, from this file or folder alone.
 
     Args:
-        path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``, or what another registered family reads.
+        path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``, a file of word vectors, or what another
+            registered family reads.
         overrides: configuration values to replace, e.g. ``dropout=0.3`` for fine-tuning.
 
     Raises:
