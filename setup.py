@@ -26,6 +26,8 @@ RUNTIME = [
     "pandas>=2",
 ]
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
+# Models of Hugging Face as language models. Earlier versions have other classes of tokenizers and caches.
+HF = ["transformers>=5.23", "tokenizers>=0.22", "safetensors>=0.5"]
 DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
 
 setup(
@@ -41,7 +43,7 @@ setup(
     packages=find_packages(include=["lmfusion", "lmfusion.*"]),
     package_data={"lmfusion": ["py.typed", *(f"**/*.{kind}" for kind in DATA_KINDS)]},
     install_requires=RUNTIME,
-    extras_require={"dev": DEV},
+    extras_require={"dev": DEV, "hf": HF},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},
     classifiers=[
         "License :: OSI Approved :: MIT License",
