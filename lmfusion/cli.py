@@ -15,6 +15,7 @@ from lmfusion.commands import (
     convert,
     data,
     export,
+    hf,
     inspect,
     pack,
     report,
@@ -25,7 +26,7 @@ from lmfusion.commands import (
 from lmfusion.errors import LMFusionError, describe_os_error
 from lmfusion.runs.threads import let_waiting_threads_sleep
 
-COMMANDS = (data, translate, pack, user_dir, check_data, inspect, average, export, convert, score, report, bench)
+COMMANDS = (data, translate, pack, user_dir, check_data, inspect, average, export, convert, hf, score, report, bench)
 SUCCESS, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 

@@ -52,6 +52,11 @@ class TokenizerVocabulary(Vocabulary):
             self._tokenizer = PieceTokenizer.from_text(text, self.symbols, self.model_ids.tolist(), opening)
         return self._tokenizer
 
+    @property
+    def keeps_case(self) -> bool:  # type: ignore[override]
+        """Return False if the tokenizer turns capitals into small letters."""
+        return self.tokenizer is None or self.tokenizer.keeps_case
+
     def to_model(self, tokens: Tensor) -> Tensor:
         """Turn ids of the dictionary (any shape) into the model's."""
         return self.model_ids[tokens]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,12 @@ from lmfusion.errors import InputError
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
 from lmfusion.lm.old_checkpoints import modern_lm
 from lmfusion.lm.transformer.reading import lm_architecture
+from lmfusion.text.huggingface import how_to_download
 
 logger = logging.getLogger(__name__)
+
+_HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?(?<!\.pt)")
+"""What the name of a model on Hugging Face's site looks like."""
 
 
 def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
@@ -35,6 +40,8 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     path = Path(path)
     family = next((family for family in FAMILIES.values() if path.exists() and family.can_read(path)), None)
     if family is None:
+        if not path.exists() and _HUB_NAME.fullmatch(str(path)):
+            raise InputError(f"{path} does not exist. {how_to_download(str(path))}")
         read_file(path, mmap=True)  # says what is wrong with it, if anything is
         raise InputError(
             f"{path} holds {lm_architecture(path)}, where a pretrained language model belongs: give one of a "

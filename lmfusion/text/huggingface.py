@@ -90,9 +90,10 @@ def check_folder(folder: str | Path) -> Path:
 
 def how_to_download(name: str) -> str:
     """Return the sentence that tells how to get a model of this name as a folder."""
+    folder = Path(name).name
     return (
-        f"A model of Hugging Face is read from a folder: hf download {name} --local-dir {Path(name).name}, and give "
-        f"{Path(name).name}."
+        f"If it is the name of a model of Hugging Face, download that and give its folder: hf download {name} "
+        f"--local-dir {folder}"
     )
 
 
@@ -159,11 +160,14 @@ class PieceTokenizer:
         return text
 
     def encode(self, text: str) -> list[str]:
-        """Split text into symbols, without the frame around a sentence."""
-        unknown = ROLES[3]
-        return [
-            self._symbol_of.get(number, unknown) for number in self.tokenizer.encode(text, add_special_tokens=False).ids
-        ]
+        """Split text into symbols, without the frame around a sentence.
+
+        A name like ``<s>`` in the text is text. Where the tokenizer's model has it as a piece (XLM-R), it is unknown: a
+        beginning, an end or padding inside a sentence would be taken for what it says.
+        """
+        found = self.tokenizer.encode(text, add_special_tokens=False).ids
+        symbols = [self._symbol_of.get(number, ROLES[3]) for number in found]
+        return [ROLES[3] if symbol in ROLES else symbol for symbol in symbols]
 
     def decode(self, symbols: Sequence[str]) -> str:
         """Join symbols to text in one line; those that are none of the model's stay as they are."""
