@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,6 @@ from lmfusion.text.huggingface import how_to_download
 
 logger = logging.getLogger(__name__)
 
-_HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?(?<!\.pt)")
-"""What the name of a model on Hugging Face's site looks like."""
-
 
 def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     """Load a pretrained language model: frozen, in eval mode and float32, from this file or folder alone.
@@ -40,8 +36,8 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     path = Path(path)
     family = next((family for family in FAMILIES.values() if path.exists() and family.can_read(path)), None)
     if family is None:
-        if not path.exists() and _HUB_NAME.fullmatch(str(path)):
-            raise InputError(f"{path} does not exist. {how_to_download(str(path))}")
+        if not path.exists() and (advice := how_to_download(str(path))):
+            raise InputError(f"{path} does not exist. {advice}")
         read_file(path, mmap=True)  # says what is wrong with it, if anything is
         raise InputError(
             f"{path} holds {lm_architecture(path)}, where a pretrained language model belongs: give one of a "

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 ROLES = ("<s>", "<pad>", "</s>", "<unk>")
 """fairseq's symbols, in the order of every dictionary."""
+
+_HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?(?<!\.pt)")
 
 
 def import_transformers() -> Any:
@@ -85,11 +88,13 @@ def check_folder(folder: str | Path) -> Path:
             f"{path} holds no model of Hugging Face: give a folder with config.json, model.safetensors and "
             f"tokenizer.json, as save_pretrained and `hf download` write it."
         )
-    raise InputError(f"{path} does not exist. {how_to_download(str(folder))}")
+    raise InputError(f"{path} does not exist. {how_to_download(str(folder))}".strip())
 
 
 def how_to_download(name: str) -> str:
-    """Return the sentence that tells how to get a model of this name as a folder."""
+    """Return how to get a model of this name as a folder; an empty text if it is no name of Hugging Face's."""
+    if not _HUB_NAME.fullmatch(name):
+        return ""
     folder = Path(name).name
     return (
         f"If it is the name of a model of Hugging Face, download that and give its folder: hf download {name} "

@@ -49,12 +49,13 @@ def data(commands: Any, folders: dict[str, Path], small_corpus: Path, tmp_path_f
 
 @pytest.mark.parametrize(("src", "tgt"), [("elmo", "finetune"), ("finetune", "elmo")])
 def test_both_sides_train_resume_and_translate_when_the_folders_are_gone(
-    commands: Any, folders: dict[str, Path], data: Path, tmp_path: Path, src: str, tgt: str
+    commands: Any, folders: dict[str, Path], data: Path, small_corpus: Path, tmp_path: Path, src: str, tgt: str
 ) -> None:
     moved = {name: tmp_path / name for name in folders}
     for name, folder in folders.items():
         shutil.copytree(folder, moved[name])
     flags = ["--src-fusion", src, "--src-lm", moved["bert"], "--tgt-fusion", tgt, "--tgt-lm", moved["gpt2"]]
+    flags += ["--bpe", "lmfusion", "--src-bpe", f"hf:{moved['bert']}", "--tgt-bpe", f"hf:{moved['gpt2']}"]
     if src == "elmo":
         flags += ["--src-lm-layers", "0,2"]
     train = [*TINY, *flags, "--dropout", 0.1]
@@ -63,10 +64,10 @@ def test_both_sides_train_resume_and_translate_when_the_folders_are_gone(
         shutil.rmtree(folder)
     assert "@ 4 updates" in commands.ok(*commands.training(tmp_path / "run", 4, *train, data=data))
 
-    last = tmp_path / "run" / "checkpoint_last.pt"
-    segmentation = ["--bpe", "lmfusion", "--tgt-bpe", f"hf:{folders['gpt2']}"]
-    made = commands.ok(*commands.generation(last, *segmentation, data=data))
-    assert len([line for line in made.splitlines() if line.startswith("D-")]) == 25
+    last = tmp_path / "run" / "checkpoint_best.pt"
+    made = commands.ok(*commands.generation(last, data=data))
+    found = sorted(line.split("\t", 2) for line in made.splitlines() if line.startswith("D-"))
+    assert len(found) == 25
 
     shown, _ = json.JSONDecoder().raw_decode(commands.ok("lmfusion", "inspect", last, "--json"))
     kinds = [lm["kind"] for lm in shown["language_models"]]
@@ -77,7 +78,8 @@ def test_both_sides_train_resume_and_translate_when_the_folders_are_gone(
     )
     assert names == expected
 
-    both = {"bpe": {"_name": "lmfusion", "src_bpe": f"hf:{folders['bert']}", "tgt_bpe": f"hf:{folders['gpt2']}"}}
-    translator = lmfusion.load_model(last, **both)
-    (text,) = translator.translate(["This package contains files."], beam=2, max_len_b=8)
-    assert isinstance(text, str)
+    translator = lmfusion.load_model(last)
+    raw = (small_corpus / "test.en").read_text(encoding="utf-8").splitlines()
+    translated = translator.translate(raw, beam=2, max_len_b=10)
+    by_number = {line[0]: line[2] for line in found}
+    assert translated == [by_number[f"D-{number}"] for number in range(len(raw))]
