@@ -30,8 +30,10 @@ RUNTIME = [
 SCRIPTS = {"lmfusion.recipes": "recipes", "lmfusion.data_prep": "data-prep"}
 SCRIPT_KINDS = ("sh", "py", "sbatch", "tsv", "md")
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
+# Models of Hugging Face as language models. Earlier versions have other classes of tokenizers and caches.
+HF = ["transformers>=5.23", "tokenizers>=0.22", "safetensors>=0.5"]
 STATIC = ["gensim>=4.3"]  # lmfusion embed
-DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10", *STATIC]
+DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10", *STATIC, *HF]
 
 setup(
     name="lmfusion",
@@ -47,13 +49,10 @@ setup(
     package_dir=SCRIPTS,
     package_data={
         "lmfusion": ["py.typed", *(f"**/*.{kind}" for kind in DATA_KINDS)],
-        **{
-            package: ["**/*.sh", "**/*.py", "**/*.sbatch", "**/*.tsv", "README.md", "*/README.md"]
-            for package in SCRIPTS
-        },
+        **{package: [f"**/*.{kind}" for kind in SCRIPT_KINDS] for package in SCRIPTS},
     },
     install_requires=RUNTIME,
-    extras_require={"dev": DEV, "static": STATIC},
+    extras_require={"dev": DEV, "hf": HF, "static": STATIC},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},
     classifiers=[
         "License :: OSI Approved :: MIT License",

@@ -89,6 +89,10 @@ def _check_target(lm: PretrainedLM, path: str) -> None:
         )
     if not lm.incremental:
         raise InputError(f"{path} is a {lm.title}, which cannot continue a prefix, as a target side must.")
+    if not lm.vocabulary.keeps_case:
+        raise InputError(
+            f"{path} turns capitals into small letters, which a target cannot get back: give a model that keeps case."
+        )
 
 
 def _summary(lm: PretrainedLM) -> str:

@@ -11,11 +11,14 @@ from typing import Any
 import lmfusion.lm.causal
 import lmfusion.lm.cloze
 import lmfusion.lm.static  # noqa: F401
+import lmfusion.lm.huggingface
+import lmfusion.lm.huggingface_causal  # noqa: F401
 from lmfusion.checkpoint.reading import read_file
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
 from lmfusion.lm.old_checkpoints import modern_lm
 from lmfusion.lm.transformer.reading import lm_architecture
+from lmfusion.text.huggingface import how_to_download
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +38,8 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     path = Path(path)
     family = next((family for family in FAMILIES.values() if path.exists() and family.can_read(path)), None)
     if family is None:
+        if not path.exists() and (advice := how_to_download(str(path))):
+            raise InputError(f"{path} does not exist. {advice}")
         read_file(path, mmap=True)  # says what is wrong with it, if anything is
         raise InputError(
             f"{path} holds {lm_architecture(path)}, where a pretrained language model belongs: give one of a "
