@@ -6,24 +6,24 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
     from lmfusion.text.own_request import Request
 
-EXAMPLE = """
-examples:
-  lmfusion data --pairs train.en train.fr --text plain.en plain.fr --held-out 1000 --out data
-  lmfusion data --jsonl articles.jsonl --fields text,summary --text-lang en --held-out 500 --out data
-"""
-
 
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "make sentence pairs and plain text ready for training"
-    described = f"{text}: split, tokenized, segmented (BPE), binarized. Files may be compressed (gzip, xz)."
-    style = argparse.RawDescriptionHelpFormatter
-    parser = commands.add_parser("data", help=text, description=described, epilog=EXAMPLE, formatter_class=style)
+    parser = add_command(
+        commands,
+        "data",
+        text,
+        "lmfusion data --pairs train.en train.fr --text plain.en plain.fr --held-out 1000 --out data",
+        "lmfusion data --jsonl articles.jsonl --fields text,summary --text-lang en --held-out 500 --out data",
+        more=": split, tokenized, segmented (BPE), binarized. Files may be compressed (gzip, xz).",
+    )
     pairs = parser.add_argument_group("sentence pairs, one of")
     pairs.add_argument("--pairs", nargs=2, type=Path, metavar="FILE", help="two files, parallel line by line")
     pairs.add_argument("--tsv", type=Path, metavar="FILE", help="two columns; others than the first two by --fields")

@@ -6,16 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
     from lmfusion.text.word_vectors import Training
 
-EXAMPLE = """
-example:
-  lmfusion embed --corpus DATA/bpe/mono.train.en --out en.vec --neighbours house green
-  fairseq-train DATA/bitext-all --user-dir "$(lmfusion user-dir)" --arch src_ft_tiny --src-lm en.vec ...
-"""
 _NUMBERS = {
     "size": (int, 100, "numbers of a vector"),
     "window": (int, 5, "most words to a neighbour on either side"),
@@ -32,9 +28,14 @@ _NEGATIVE = 5
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "train word vectors (word2vec) on a text, for --src-lm and --tgt-lm"
-    described = f"{text}. It needs gensim: pip install 'lmfusion[static]'."
-    style = argparse.RawDescriptionHelpFormatter
-    parser = commands.add_parser("embed", help=text, description=described, epilog=EXAMPLE, formatter_class=style)
+    parser = add_command(
+        commands,
+        "embed",
+        text,
+        "lmfusion embed --corpus DATA/bpe/mono.train.en --out en.vec --neighbours house green",
+        'fairseq-train DATA/bitext-all --user-dir "$(lmfusion user-dir)" --arch src_ft_tiny --src-lm en.vec ...',
+        more=". It needs gensim: pip install 'lmfusion[static]'.",
+    )
     corpus = "text encoded as the data are (BPE), one sentence a line; .gz and .xz too"
     parser.add_argument("--corpus", metavar="TEXT", nargs="+", type=Path, required=True, help=corpus)
     parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="file to write, in word2vec's format")

@@ -7,12 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
-EXAMPLE = """
-example:
-  lmfusion recipes --out study && bash study/recipes/wmt18_ende/src_elmo.sh --dry-run
-"""
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FOLDERS = {"recipes": "recipes", "data-prep": "data_prep"}
 """Name in a clone, and in the installed package."""
@@ -22,8 +19,12 @@ _KINDS = (".sh", ".py", ".md", ".sbatch", ".tsv", ".flags")
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "write the recipes of this version into a folder: rows, the paper's experiments, data preparation"
-    style = argparse.RawDescriptionHelpFormatter
-    parser = commands.add_parser("recipes", help=text, description=text, epilog=EXAMPLE, formatter_class=style)
+    parser = add_command(
+        commands,
+        "recipes",
+        text,
+        "lmfusion recipes --out study && bash study/recipes/wmt18_ende/src_elmo.sh --dry-run",
+    )
     parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="new folder")
     parser.set_defaults(run=run)
 

@@ -9,16 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
 STEPS = ("data", "train", "pack", "report")
 """Sections of the file, in the order in which they run; each has the flags of the command of its name."""
 EXAMPLE_FILE = Path(__file__).with_name("run_example.yaml")
-EXAMPLE = """
-examples:
-  lmfusion run --example > mine.yaml
-  lmfusion run mine.yaml
-"""
 
 
 class _StrictParser(argparse.ArgumentParser):
@@ -31,9 +27,14 @@ class _StrictParser(argparse.ArgumentParser):
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "run data, train and pack as one file says"
-    described = f"{text}. Its sections are those commands, its keys their flags. Interrupted, the same command goes on."
-    style = argparse.RawDescriptionHelpFormatter
-    parser = commands.add_parser("run", help=text, description=described, epilog=EXAMPLE, formatter_class=style)
+    parser = add_command(
+        commands,
+        "run",
+        text,
+        "lmfusion run --example > mine.yaml",
+        "lmfusion run mine.yaml",
+        more=". Its sections are those commands, its keys their flags. Interrupted, the same command goes on.",
+    )
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("file", nargs="?", type=Path, metavar="FILE", help="as --example prints it")
     what.add_argument("--example", action="store_true", help="print a commented file to begin with")
