@@ -129,8 +129,11 @@ def _check_enough(available: int, held_out: int, splits: int) -> None:
 
 
 def _fit(pairs: PairHashes, longest: tuple[int | None, int | None]) -> NDArray[np.bool_]:
-    limits = [np.iinfo(np.int64).max if limit is None else limit for limit in longest]
-    return (pairs.lengths <= limits).all(axis=1)
+    fit = np.ones(len(pairs), np.bool_)
+    for side, limit in enumerate(longest):
+        if limit is not None:
+            fit &= pairs.lengths[:, side] <= limit
+    return fit
 
 
 def _draw(pairs: PairHashes, fit: NDArray[np.bool_], count: int, split: str) -> list[int]:
