@@ -72,7 +72,13 @@ def _digests(source: str, target: str, seed: int) -> bytes:
     )
 
 
-def assign(pairs: PairHashes, held_out: int, splits: Iterable[str], given: Iterable[PairHashes]) -> NDArray[np.uint8]:
+def assign(
+    pairs: PairHashes,
+    held_out: int,
+    splits: Iterable[str],
+    given: Iterable[PairHashes],
+    longest: tuple[int | None, int | None] = (None, None),
+) -> NDArray[np.uint8]:
     """Return what becomes of each pair: TRAIN, VALID, TEST, or why it is left out.
 
     Args:
@@ -80,6 +86,7 @@ def assign(pairs: PairHashes, held_out: int, splits: Iterable[str], given: Itera
         held_out: how many pairs each of `splits` gets.
         splits: "test", "valid", or both: those that are split off.
         given: pairs of valid and test sets that exist; what resembles them is left out.
+        longest: most characters of a source and of a target that is held out; None: any.
 
     A pair that is exactly as an earlier one is left out (DUPLICATE): repeated pairs are mostly accidents of collecting,
     and would count more than once in training. One whose source or target is that of a held-out pair, whatever the
@@ -94,9 +101,10 @@ def assign(pairs: PairHashes, held_out: int, splits: Iterable[str], given: Itera
     for other in given:
         _leave_out(fate, pairs, other.source, other.target)
     splits = [split for split in ("test", "valid") if split in splits]
-    _check_enough(int((fate == TRAIN).sum()), held_out, len(splits))
+    fit = _fit(pairs, longest)
+    _check_enough(int((fit & (fate == TRAIN)).sum()), held_out, len(splits))
     for split in splits:
-        chosen = _draw(pairs, fate, held_out, split)
+        chosen = _draw(pairs, fit & (fate == TRAIN), held_out, split)
         fate[chosen] = SPLITS[split]
         _leave_out(fate, pairs, pairs.source[chosen], pairs.target[chosen])
     if not (fate == TRAIN).any():
@@ -115,14 +123,22 @@ def _check_enough(available: int, held_out: int, splits: int) -> None:
         if not most:
             raise DataError(f"{available:,} different pairs are too few to split anything off. Give more text.")
         raise DataError(
-            f"--held-out {held_out}: would take {splits * held_out:,} of the {available:,} different pairs that there "
-            f"are, more than half. Give --held-out {min(most, max(1, available // 20))}, at most {most}."
+            f"--held-out {held_out}: would take {splits * held_out:,} of the {available:,} different pairs that can "
+            f"be held out, more than half. Give --held-out {min(most, max(1, available // 20))}, at most {most}."
         )
 
 
-def _draw(pairs: PairHashes, fate: NDArray[np.uint8], count: int, split: str) -> list[int]:
-    """Return the places of the `count` pairs of lowest rank no two of which share a side."""
-    candidates = np.flatnonzero(fate == TRAIN)
+def _fit(pairs: PairHashes, longest: tuple[int | None, int | None]) -> NDArray[np.bool_]:
+    fit = np.ones(len(pairs), np.bool_)
+    for side, limit in enumerate(longest):
+        if limit is not None:
+            fit &= pairs.lengths[:, side] <= limit
+    return fit
+
+
+def _draw(pairs: PairHashes, fit: NDArray[np.bool_], count: int, split: str) -> list[int]:
+    """Return the places of the `count` fit pairs of lowest rank no two of which share a side."""
+    candidates = np.flatnonzero(fit)
     order = candidates[np.lexsort((pairs.exact[candidates], pairs.ranks[split][candidates]))]
     chosen: list[int] = []
     seen: tuple[set[int], set[int]] = (set(), set())

@@ -40,7 +40,7 @@ class Summary:
     sources: dict[str, str] = field(default_factory=dict)
 
 
-def build(request: Request, folder: Path) -> Summary:
+def build(request: Request, folder: Path, longest: int | None = None) -> Summary:
     """Write {train,valid,test}.{source,target} and mono.{train,valid}.{language} into a folder.
 
     The same text and request give the same files. Files appear under their names only when they are complete.
@@ -48,6 +48,8 @@ def build(request: Request, folder: Path) -> Summary:
     Args:
         request: the text and how to split it.
         folder: where the files go; made if it does not exist.
+        longest: most characters of either side of a pair that is split off, so that no model refuses to read it; of
+            the target only, where both sides are in one language and sources are cut. Longer pairs stay in train.
 
     Raises:
         DataError: something in the text or the request that a person has to fix.
@@ -60,9 +62,9 @@ def build(request: Request, folder: Path) -> Summary:
     given = {split: _hash_given(split, paths, request.seed) for split, paths in request.given.items()}
     _check_given(given, pairs, summary)
     summary.counts = {split: len(pairs) for split, pairs in given.items()}
-    fate = held_out.assign(
-        pairs, request.held_out, [split for split in ("test", "valid") if split not in given], given.values()
-    )
+    missing = [split for split in ("test", "valid") if split not in given]
+    limits = None if request.text_language else longest, longest
+    fate = held_out.assign(pairs, request.held_out, missing, given.values(), limits)
     _describe(fate, summary)
     sample = _write_pairs(request, reader, fate, folder, summary)
     if request.text_language is None:

@@ -17,6 +17,8 @@ class Request:
     """Description of what a person gives: the text, by one of pairs, tsv, jsonl and tmx, and how it is split.
 
     Attributes:
+        source: language of the source side, or its name where both sides are in one language.
+        target: likewise.
         pairs: source and target file, line by line.
         tsv: a table with two columns.
         jsonl: a file with one JSON object a line.
@@ -25,13 +27,13 @@ class Request:
         text: monolingual files; each ends in its language: plain.en, plain.en.gz.
         held_out: how many pairs valid and test get each, where they are not given.
         seed: another one holds out other pairs.
-        source: language of the source side, or its name where both sides are in one language.
-        target: likewise.
         text_language: the language of both sides, where there is one.
         valid: source and target file of a validation set that exists.
         test: likewise of a test set.
     """
 
+    source: str
+    target: str
     pairs: tuple[Path, Path] | None
     tsv: Path | None
     jsonl: Path | None
@@ -40,8 +42,6 @@ class Request:
     text: tuple[Path, ...]
     held_out: int
     seed: int
-    source: str
-    target: str
     text_language: str | None
     valid: tuple[Path, Path] | None
     test: tuple[Path, Path] | None

@@ -46,6 +46,7 @@ def test_text_is_read_plain_or_compressed_whatever_its_name(tmp_path: Path, name
         ("one\ntwo\nH\u00e4user\n".encode("latin-1"), "line 3: not UTF-8 .*0xe4 at position 2"),
         (b"one\rtwo\rthree\r", "old-Mac"),
         (b"one\ntwo\x00\n", "line 2: has a NUL byte"),
+        (bytes(200), "line 1: has a NUL byte"),
         (b"%PDF-1.7\n...", "PDF"),
         (b"BZh91AY&SY", "bunzip2"),
         (b"", "empty"),

@@ -193,8 +193,9 @@ def test_summarization_has_one_language(tmp_path: Path) -> None:
         for side in ("text", "summary"):
             held_out = [part for line in lines(tmp_path / f"out/{split}.{side}") for part in (line, *sentences(line))]
             assert not {line.casefold() for line in mono} & {line.casefold() for line in held_out}
-    build(request(**{**vars(asked), "text": (put(tmp_path / "plain.txt", EN),)}), tmp_path / "plain")
-    assert set(lines(tmp_path / "plain/mono.train.en")) <= set(EN)
+    plain = put(tmp_path / "plain.txt", [part for article in articles for part in sentences(article)])
+    build(request(**{**vars(asked), "text": (plain,)}), tmp_path / "plain")
+    assert set(lines(tmp_path / "plain/mono.train.en")) | set(lines(tmp_path / "plain/mono.valid.en")) == set(mono)
 
 
 def test_sentences_are_cut_after_their_marks() -> None:
@@ -202,6 +203,23 @@ def test_sentences_are_cut_after_their_marks() -> None:
     assert sentences(" ".join(text)) == text
     assert sentences("これは本です。あれも。") == ["これは本です。", "あれも。"]
     assert sentences("") == []
+
+
+def test_no_pair_is_split_off_that_is_too_long_to_read(tmp_path: Path) -> None:
+    own = two_files(tmp_path, PAIRS)
+    summary = build(request(pairs=own), tmp_path / "out", longest=120)
+    held_out = pairs_of(tmp_path / "out", "valid") + pairs_of(tmp_path / "out", "test")
+    assert len(held_out) == 40
+    assert max(len(text) for pair in held_out for text in pair) <= 120
+    train = set(pairs_of(tmp_path / "out", "train"))
+    assert {pair for pair in PAIRS if len(pair[0]) > 200} <= train
+    assert len(train) == summary.counts["train"]
+    one = request(pairs=own, text_language="en")
+    build(one, tmp_path / "one", longest=60)
+    held_out = pairs_of(tmp_path / "one", "valid") + pairs_of(tmp_path / "one", "test")
+    assert max(len(target) for _, target in held_out) <= 60 < max(len(source) for source, _ in held_out)
+    with pytest.raises(DataError, match="are too few"):
+        build(request(pairs=own), tmp_path / "few", longest=10)
 
 
 def test_suspicions_reach_the_notes(tmp_path: Path) -> None:

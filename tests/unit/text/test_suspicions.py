@@ -45,6 +45,7 @@ def test_swapped_scripts_are_noticed() -> None:
 def test_untranslated_pairs_are_counted(sample: list[tuple[str, str]]) -> None:
     mixed = [(source, source.upper() if number % 2 else target) for number, (source, target) in enumerate(sample)]
     assert "50%" in guess(mixed)
+    assert "swapped" not in guess([(source, source) for source, _ in sample])
 
 
 def test_tokenized_and_cut_text_is_noticed(sample: list[tuple[str, str]]) -> None:
