@@ -41,7 +41,7 @@ RANK = {prefix: rank for rank, prefixes in enumerate(LAYERS) for prefix in prefi
 INTEGRATIONS, SIDES = ("elmo", "finetune"), ("source", "target")
 SEES_LMS_THROUGH = [
     *("lmfusion.errors", "lmfusion.lm.interface", "lmfusion.lm.vocabulary", "lmfusion.lm.transformer.layout"),
-    *("lmfusion.fusion.interface", "lmfusion.fusion.places", "lmfusion.fusion.source"),
+    *("lmfusion.fusion.interface", "lmfusion.fusion.places", "lmfusion.fusion.sides", "lmfusion.fusion.source"),
 ]
 ONLY = {
     **{
