@@ -14,13 +14,13 @@ from fairseq.models import ARCH_MODEL_NAME_REGISTRY
 from torch import Tensor
 
 from lmfusion.checkpoint.reading import DAMAGE, first_line, read_checkpoint
-from lmfusion.convert.variant import StateList
+from lmfusion.convert.variant import names_not_kept
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
 from lmfusion.fusion.elmo import chosen_states
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
-from lmfusion.lm.old_checkpoints import FAMILY_NAMES, RELEASED, modern_side
+from lmfusion.lm.old_checkpoints import FAMILY_NAMES, modern_side
 
 # fairseq's markers of a module's version, and the device marker of its sinusoidal positions: no weights.
 _NO_PARAMETERS = (".version", "._float_tensor")
@@ -154,12 +154,7 @@ def state_names(stored: Mapping[str, Any], count: int) -> list[str]:
     """
     if stored.get("states"):
         return list(stored["states"])
-    lm = stored.get("lm") or {}  # of a checkpoint from before the names were kept
-    if lm.get("family") == RELEASED and lm["reading"].get("states"):
-        return StateList(**lm["reading"]["states"]).names(lm["decoder_layers"])
-    joined = lm.get("family") in ("cloze", RELEASED) and "self" in lm.get("targets", ["self"])
-    last = ["context", "joined"] if joined else []
-    return ["embedding", *(f"layer {number}" for number in range(1, count - len(last))), *last]
+    return names_not_kept(stored.get("lm") or {}, count)
 
 
 def _model_config(state: Mapping[str, Any]) -> dict[str, Any]:

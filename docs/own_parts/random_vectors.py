@@ -9,7 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from lmfusion.lm.interface import LMStates, PretrainedLM, register_lm
+from lmfusion.errors import InputError
+from lmfusion.lm.decoding import unseen_tokens
+from lmfusion.lm.interface import LAYERS, TOP, LMStates, PretrainedLM, register_lm
 from lmfusion.lm.vocabulary import Vocabulary
 
 
@@ -41,12 +43,15 @@ class RandomVectors(PretrainedLM):
     @classmethod
     def can_read(cls, path: Path) -> bool:
         """Return whether this is a list of words."""
-        return path.suffix == ".words"
+        return path.suffix == ".words" and path.is_file()
 
     @classmethod
     def read(cls, path: Path, **overrides: Any) -> RandomVectors:
         """Read the words, one a line."""
-        words = path.read_text(encoding="utf-8").split()
+        try:
+            words = path.read_text(encoding="utf-8").split()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path} is not UTF-8 (byte {error.start}): save it as such.") from error
         lm = cls.build({}, ["<s>", "<pad>", "</s>", "<unk>", *words], **overrides)
         assert isinstance(lm, RandomVectors)
         return lm
@@ -57,9 +62,12 @@ class RandomVectors(PretrainedLM):
         return Vocabulary(symbols, opening=())
 
     def states(self, tokens: Any, incremental_state: Any = None, *, want: Any) -> LMStates:
-        """Look the vectors up: B x T -> B x T x C; in decoding those of the last token."""
-        x = self.token_embedding(tokens if incremental_state is None else tokens[:, -1:])
-        return LMStates([x], self.state_names, x)
+        """Look the vectors up: B x T -> B x T x C; in decoding those of the tokens not seen before."""
+        x = self.token_embedding(unseen_tokens(tokens, incremental_state, "random_vectors"))
+        found = LMStates(top=x if TOP in want else None)
+        if LAYERS in want:
+            found.layers, found.names = [x], self.state_names
+        return found
 
     def max_positions(self) -> int:
         """Return the longest sentence: there is no limit of its own."""

@@ -164,3 +164,17 @@ class ReleasedLM(ClozeLM):
         """Refuse a pair of language models of which the forward tower is not the top."""
         if self.output_spec.top != FORWARD:
             super().check_top_state()
+
+
+def names_not_kept(lm: Mapping[str, Any], count: int) -> list[str]:
+    """Return the names of the states in a checkpoint written before it kept them.
+
+    Args:
+        lm: the description of the language model, in the terms of today.
+        count: L, number of layer states.
+    """
+    if lm.get("family") == RELEASED and lm["reading"].get("states"):
+        return StateList(**lm["reading"]["states"]).names(lm["decoder_layers"])
+    joined = lm.get("family") in ("cloze", RELEASED) and "self" in lm.get("targets", ["self"])
+    last = ["context", "joined"] if joined else []
+    return ["embedding", *(f"layer {number}" for number in range(1, count - len(last))), *last]

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import IncrementalState, LMStates, PretrainedLM
+from lmfusion.registration import check_class
 
 ENCODER, DECODER = "encoder", "decoder"
 
@@ -129,7 +130,7 @@ class Fusion(nn.Module):
         Returns:
             B x T x C, where C is the side's width.
         """
-        raise NotImplementedError(f"{type(self).__name__} replaces embeddings and has no embed()")
+        raise NotImplementedError
 
     def forward(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> Tensor:
         """Compute embeddings of framed ids: B x T -> B x T x C (only new T with a decoding state)."""
@@ -214,8 +215,8 @@ def register_fusion(name: str) -> Callable[[Integration], Integration]:
         name: value of ``--src-fusion`` and ``--tgt-fusion`` that chooses it.
 
     Raises:
-        InputError: if another class has that name, another integration has one of its flags with another meaning, or
-            the flags have been made already.
+        InputError: if another class has that name, another integration has one of its flags with another meaning, the
+            flags have been made already, or the class lacks what has no default.
     """
 
     def register(integration: Integration) -> Integration:
@@ -225,6 +226,8 @@ def register_fusion(name: str) -> Callable[[Integration], Integration]:
             raise InputError(f"the integration {name} is registered twice, again by {integration.__module__}.")
         if _closed:
             raise InputError(f"the integration {name} comes too late: register it before lmfusion.install().")
+        needs = ("embed",) if getattr(integration, "replaces_embeddings", False) else ()
+        check_class(f"the integration {name}", integration, Fusion, needs=needs, flags=True)
         for other in FUSIONS.values():
             _check_shared(name, integration, other)
         integration.name = name

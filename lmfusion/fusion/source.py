@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from lmfusion.fusion.interface import ENCODER, Fusion
 from lmfusion.fusion.places import wrap_attention
-from lmfusion.lm.interface import PretrainedLM
+from lmfusion.fusion.sides import Reader
 from lmfusion.lm.transformer.layout import RowLayout
 from lmfusion.lm.vocabulary import Framed
 
@@ -18,34 +18,12 @@ CARRIED = "lm_states"
 """Key in an encoder's output of the tensors that the decoder's layers read from the source language model."""
 
 
-class SourceReader(nn.Module):
+class SourceReader(Reader):
     """A module that runs the source's language model on a batch of fairseq's.
 
     fairseq's source is ``w1 ... wn </s>``, padded on either side. The language model gets rows that are left-aligned,
     in its own ids, with the symbols around them that it was trained with.
-
-    Args:
-        fusion: the integration.
-        dictionary: of the source.
     """
-
-    def __init__(self, fusion: Fusion, dictionary: Dictionary) -> None:
-        super().__init__()
-        self.representation = fusion  # under this name in checkpoints
-        self.padding_idx = dictionary.pad()
-        self.num_embeddings = len(dictionary)
-
-    @property
-    def fusion(self) -> Fusion:
-        """Return the integration."""
-        fusion = self.representation
-        assert isinstance(fusion, Fusion)
-        return fusion
-
-    @property
-    def lm(self) -> PretrainedLM:
-        """Return the language model inside the integration."""
-        return self.fusion.lm
 
     def read(self, src_tokens: Tensor) -> tuple[Any, Framed, RowLayout]:
         """Run the language model on a batch.

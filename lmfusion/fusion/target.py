@@ -10,11 +10,12 @@ from torch import Tensor, nn
 
 from lmfusion.fusion.interface import DECODER, Fusion
 from lmfusion.fusion.places import wrap_attention
+from lmfusion.fusion.sides import Reader
 from lmfusion.fusion.source import CARRIED
-from lmfusion.lm.interface import IncrementalState, PretrainedLM
+from lmfusion.lm.interface import IncrementalState
 
 
-class TargetReader(nn.Module):
+class TargetReader(Reader):
     """A module that runs the target's language model on a batch, or on a growing prefix.
 
     While decoding, fairseq's decoder looks up the last token alone. Its state in a language model depends on the whole
@@ -26,26 +27,11 @@ class TargetReader(nn.Module):
     """
 
     def __init__(self, fusion: Fusion, dictionary: Dictionary) -> None:
-        super().__init__()
-        self.representation = fusion  # under this name in checkpoints
-        self.padding_idx = dictionary.pad()
-        self.num_embeddings = len(dictionary)
+        super().__init__(fusion, dictionary)
         # Kept from the embeddings to the features only where somebody reads them there: they are large.
         self._changes_features = type(fusion).features is not Fusion.features
         self._states: Any = None
         self._prefix: tuple[Tensor, IncrementalState] | None = None
-
-    @property
-    def fusion(self) -> Fusion:
-        """Return the integration."""
-        fusion = self.representation
-        assert isinstance(fusion, Fusion)
-        return fusion
-
-    @property
-    def lm(self) -> PretrainedLM:
-        """Return the language model inside the integration."""
-        return self.fusion.lm
 
     def announce(self, prefix: Tensor, incremental_state: IncrementalState | None) -> None:
         """Announce the next look-up.

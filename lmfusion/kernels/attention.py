@@ -34,18 +34,7 @@ def is_faster(query: Tensor, dropout: float) -> bool:
 def attention(
     query: Tensor, key: Tensor, value: Tensor, visible: Tensor, *, dropout: float = 0.0, scale: float | None = None
 ) -> Tensor:
-    """Return ``dropout(softmax(scale * Q Kᵀ)) V`` over the keys that a query sees, by what is faster.
-
-    Args:
-        query: B x H x T x D.
-        key, value: B x H x S x D.
-        visible: bool, of any shape that expands to B x H x T x S: keys that a query sees; it has to see one.
-        dropout: probability of dropping an attention weight, below 1.
-        scale: 1/sqrt(D) if None.
-
-    Returns:
-        B x H x T x D.
-    """
+    """Return what :func:`lmfusion.plain_operations.attention` does, of the same arguments, by what is faster."""
     if not is_faster(query, dropout):
         return plain_operations.attention(query, key, value, visible, dropout=dropout, scale=scale)
     mask = torch.zeros(visible.shape, dtype=query.dtype).masked_fill_(~visible, float("-inf"))

@@ -23,6 +23,7 @@ from torch import Tensor
 from lmfusion.errors import InputError
 from lmfusion.lm.freezing import Freezable
 from lmfusion.lm.vocabulary import Vocabulary
+from lmfusion.registration import check_class
 
 IncrementalState = dict[str, dict[str, Optional[Tensor]]]
 
@@ -51,21 +52,25 @@ class PretrainedLM(Freezable, ABC):
     """A pretrained language model as the fusion code sees it: a function from tokens to states.
 
     A family is one subclass in one file, registered by :func:`register_lm`. It sets the attributes below, builds itself
-    from ``config`` and a vocabulary, and implements :meth:`states`, :meth:`can_read` and :meth:`read`.
+    from ``config`` and a vocabulary, and implements :meth:`states`, :meth:`max_positions`, :meth:`can_read` and
+    :meth:`read`. The integration ``finetune`` trains all weights, buffers excepted, of any family: what must not be
+    trained is a buffer.
 
-    Attributes:
+    Attributes without a default, all but ``family`` to be set by the subclass (those marked * by its constructor):
         family: the name it is registered under.
         Config: dataclass of plain values from which an untrained copy is built.
-        title: its name for people, in tables and messages.
         sees_future: True if a state depends on later tokens; a target side refuses such a model.
         incremental: True if it can continue from a decoding state; a target side needs that.
+        embed_dim *: C, channels of the top state.
+        state_dim *: C', channels of every layer state.
+        state_names *: names of the L layer states, lowest first.
+        token_embedding *: ids -> vectors, before scale, positions and norms.
+
+    Attributes with a default:
+        title: its name for people, in tables and messages.
         by_symbol: True if a side may have another dictionary, whose symbols are looked up one by one.
         config: everything needed to build the same model again, as plain values.
-        embed_dim: C, channels of the top state.
-        state_dim: C', channels of every layer state.
-        state_names: names of the L layer states, lowest first.
         num_layers: N, number of layers that can be frozen one by one.
-        token_embedding: ids -> vectors, before scale, positions and norms.
     """
 
     family: ClassVar[str]
@@ -224,6 +229,7 @@ class PretrainedLM(Freezable, ABC):
         """Drop the weights that only predictions need; states do not change."""
 
 
+NEEDED = ("sees_future", "incremental", "states", "max_positions")
 Family = TypeVar("Family", bound=type[PretrainedLM])
 FAMILIES: dict[str, type[PretrainedLM]] = {}
 """The registered families by name."""
@@ -233,10 +239,11 @@ def register_lm(name: str) -> Callable[[Family], Family]:
     """Register a subclass of :class:`PretrainedLM` under its name in checkpoints, flags and tables.
 
     Raises:
-        InputError: if another class has that name already.
+        InputError: if another class has that name already, or this one lacks what has no default.
     """
 
     def register(family: Family) -> Family:
+        check_class(f"the family {name}", family, PretrainedLM, needs=NEEDED)
         known = FAMILIES.setdefault(name, family)
         if known is not family:
             raise InputError(f"the family {name} is registered twice, by {known.__module__} and {family.__module__}.")

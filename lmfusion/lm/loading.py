@@ -13,6 +13,7 @@ import lmfusion.lm.cloze
 import lmfusion.lm.huggingface
 import lmfusion.lm.huggingface_causal
 import lmfusion.lm.static  # noqa: F401
+from lmfusion.checkpoint.files import is_checkpoint
 from lmfusion.checkpoint.reading import read_file
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
@@ -40,17 +41,39 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     if family is None:
         if not path.exists() and (advice := how_to_download(str(path))):
             raise InputError(f"{path} does not exist. {advice}")
-        read_file(path, mmap=True)  # says what is wrong with it, if anything is
-        raise InputError(
-            f"{path} holds {lm_architecture(path)}, where a pretrained language model belongs: give one of a "
-            f"registered family ({', '.join(sorted(FAMILIES))})."
-        )
+        raise InputError(_unread(path))
     _check_overrides(family, overrides)
-    lm = family.read(path, **overrides)
+    lm = _complete(family.read(path, **overrides))
     tensors = sum(1 for _ in lm.parameters())
     count = sum(parameter.numel() for parameter in lm.parameters())
     logger.info(f"loaded {tensors} tensors with {count:,} parameters from {path}")
     return lm.freeze()
+
+
+def _unread(path: Path) -> str:
+    """Describe a path that no registered family reads."""
+    try:
+        read_file(path, mmap=True)
+        fault = f"{path} holds {lm_architecture(path)}, where a pretrained language model belongs."
+    except InputError as error:  # says what is wrong with it
+        fault = str(error)
+        if is_checkpoint(path) or not path.exists():
+            return fault
+    return (
+        f"{fault} No registered family of language models reads it (asked: {', '.join(sorted(FAMILIES))}); load one of "
+        f"your own by giving its folder as --user-dir, or by importing it before load_lm."
+    )
+
+
+def _complete(lm: PretrainedLM) -> PretrainedLM:
+    """Refuse a language model whose constructor has not set what the interface has no default for."""
+    missing = [name for name in ("embed_dim", "state_dim", "state_names", "token_embedding") if not hasattr(lm, name)]
+    if missing:
+        raise InputError(
+            f"{type(lm).__qualname__} (the family {lm.family}) does not set {', '.join(missing)} in its constructor: "
+            f"every language model has to."
+        )
+    return lm
 
 
 def _check_overrides(family: type[PretrainedLM], overrides: dict[str, Any]) -> None:
@@ -94,4 +117,4 @@ def build(description: dict[str, Any], symbols: Sequence[str], **overrides: Any)
         )
     given = {key: value for key, value in overrides.items() if value is not None}
     _check_overrides(FAMILIES[name], given)
-    return FAMILIES[name].build(description, list(description.pop("symbols", symbols)), **given)
+    return _complete(FAMILIES[name].build(description, list(description.pop("symbols", symbols)), **given))

@@ -12,12 +12,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # From the ground up. A module belongs to the longest prefix that fits and may import from its own line and below.
 LAYERS = [
-    ["lmfusion.errors", "lmfusion.plain_operations"],
+    ["lmfusion.errors", "lmfusion.plain_operations", "lmfusion.registration"],
     ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
     ["lmfusion.operations"],
     ["lmfusion.lm.freezing", "lmfusion.lm.precision", "lmfusion.lm.vocabulary"],
     ["lmfusion.lm.interface"],
-    ["lmfusion.lm.old_checkpoints", "lmfusion.lm.transformer", "lmfusion.lm.vector_files"],
+    ["lmfusion.lm.old_checkpoints", "lmfusion.lm.decoding", "lmfusion.lm.transformer", "lmfusion.lm.vector_files"],
     ["lmfusion.lm.cloze", "lmfusion.lm.causal", "lmfusion.lm.static"],
     ["lmfusion.lm"],
     ["lmfusion.state_cache"],
@@ -41,7 +41,7 @@ RANK = {prefix: rank for rank, prefixes in enumerate(LAYERS) for prefix in prefi
 INTEGRATIONS, SIDES = ("elmo", "finetune"), ("source", "target")
 SEES_LMS_THROUGH = [
     *("lmfusion.errors", "lmfusion.lm.interface", "lmfusion.lm.vocabulary", "lmfusion.lm.transformer.layout"),
-    *("lmfusion.fusion.interface", "lmfusion.fusion.places", "lmfusion.fusion.source"),
+    *("lmfusion.fusion.interface", "lmfusion.fusion.places", "lmfusion.fusion.sides", "lmfusion.fusion.source"),
 ]
 ONLY = {
     **{
@@ -54,8 +54,10 @@ ONLY = {
     },
     **{f"lmfusion.fusion.{name}": SEES_LMS_THROUGH for name in SIDES},
     "lmfusion.fusion.scalar_mix": ["lmfusion.errors"],
-    "lmfusion.fusion.interface": ["lmfusion.errors", "lmfusion.lm.interface"],
-    "lmfusion.lm.interface": ["lmfusion.errors", "lmfusion.lm.freezing", "lmfusion.lm.vocabulary"],
+    "lmfusion.fusion.interface": ["lmfusion.errors", "lmfusion.lm.interface", "lmfusion.registration"],
+    "lmfusion.lm.interface": [
+        *("lmfusion.errors", "lmfusion.lm.freezing", "lmfusion.lm.vocabulary", "lmfusion.registration"),
+    ],
     "lmfusion.scoring": ["lmfusion.errors", "lmfusion.scoring"],
 }
 HEAVY = ("torch", "fairseq")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import runpy
 from argparse import Namespace
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,6 +36,8 @@ TRANSFORMER = {
 SIZES = {"vocab_size": 24, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 ROTARY = {"num_key_value_heads": 1, "max_position_embeddings": 30, "attention_dropout": 0.5}
 READING = LMOutputSpec(leading_eos=False, states=StateList(paired=False, context=True, joined=True)).to_dict()
+# The example of docs/extending.md is held to the contract, too; an integration of one's own registers before install().
+runpy.run_path(str(Path(__file__).parents[3] / "docs" / "own_parts" / "random_vectors.py"), run_name="own_family")
 TINY: dict[str, dict[str, Any]] = {
     "cloze": {**TRANSFORMER, "targets": ["self"]},
     "causal": TRANSFORMER,
@@ -43,6 +47,7 @@ TINY: dict[str, dict[str, Any]] = {
         "settings": {**SIZES, "max_position_embeddings": 30, "hidden_dropout_prob": 0.5},
     },
     "huggingface_causal": {"model_type": "qwen2", "settings": {**SIZES, **ROTARY}, "opening": []},
+    "random_vectors": {"channels": 16},
     "released": {**TRANSFORMER, "targets": ["self"], "reading": READING},
 }
 """For each registered family a configuration of some hundred parameters."""
@@ -61,10 +66,13 @@ NO_FILE = ("released", "huggingface")
 REFUSED = sorted({(family, fusion) for family, fusion, _ in set(ALL) - set(FITTING) if family not in NO_FILE})
 every_cell = pytest.mark.parametrize(("family", "fusion", "side"), FITTING, ids=map("-".join, FITTING))
 every_family = pytest.mark.parametrize("family", sorted(TINY))
+incremental_family = pytest.mark.parametrize("family", sorted(name for name in TINY if FAMILIES[name].incremental))
 
 
 def test_every_registered_family_is_here() -> None:
-    assert set(TINY) == {name for name, family in FAMILIES.items() if family.__module__.startswith("lmfusion.")}
+    assert set(TINY) - {"random_vectors"} == {
+        name for name, family in FAMILIES.items() if family.__module__.startswith("lmfusion.")
+    }
 
 
 @pytest.fixture
@@ -127,6 +135,22 @@ def test_a_state_sees_later_words_just_where_the_family_says_so(make_lm: Any, fa
     before, after = (lm.states(torch.tensor([[2, 5, 9, last, 2]]), want={LAYERS, TOP}) for last in (4, 8))
     moved = max((one - other)[0, 1].abs().max().item() for one, other in zip(before.layers, after.layers))
     assert (max(moved, (before.top - after.top)[0, 1].abs().max().item()) > 1e-4) == lm.sees_future
+
+
+@incremental_family
+@pytest.mark.parametrize("ends", [(5,), (3, 4, 5), (1, 3, 5)], ids=str)
+@torch.no_grad()
+def test_a_growing_prefix_gives_the_states_of_all_its_new_tokens(make_lm: Any, family: str, ends: Any) -> None:
+    """However many tokens a step adds, also to an empty decoding state."""
+    lm, state = make_lm(family), {}
+    tokens = torch.tensor([[2, 5, 9, 4, 6], [2, 7, 7, 8, 2]])
+    whole, start = lm.states(tokens, want={LAYERS, TOP}), 0
+    for end in ends:
+        new = lm.states(tokens[:, :end], state, want={LAYERS, TOP})
+        torch.testing.assert_close(new.top, whole.top[:, start:end], rtol=0, atol=2e-5)
+        for layer, expected in zip(new.layers, whole.layers, strict=True):
+            torch.testing.assert_close(layer, expected[:, start:end], rtol=0, atol=2e-5)
+        start = end
 
 
 @every_family

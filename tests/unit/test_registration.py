@@ -1,0 +1,155 @@
+"""What an author forgot in a family or an integration is named, in one line, before anything is trained."""
+
+from __future__ import annotations
+
+import runpy
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch import nn
+
+from lmfusion.errors import InputError
+from lmfusion.fusion import interface
+from lmfusion.fusion.interface import FUSIONS, Fusion, register_fusion
+from lmfusion.lm.interface import FAMILIES, PretrainedLM, register_lm
+from lmfusion.lm.loading import build, load_lm
+from lmfusion.registration import check_class
+
+OWN = Path(__file__).parents[2] / "docs" / "own_parts"
+
+
+@dataclass
+class Settings:
+    """One plain value."""
+
+    channels: int = 4
+
+
+@dataclass
+class Flags:
+    """One flag."""
+
+    mean_of: int | None = field(default=None, metadata={"help": "how many"})
+
+
+PARTS: dict[str, Any] = {
+    "Config": Settings,
+    "sees_future": False,
+    "incremental": True,
+    "states": lambda *_, **__: None,
+    "max_positions": lambda _: 9,
+}
+
+
+@pytest.fixture(autouse=True)
+def registers_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of these tests stays registered, and integrations may still come."""
+    monkeypatch.setattr(interface, "_closed", False)
+    for register in (FAMILIES, FUSIONS):
+        for name in [*register, "forgetful", "random_vectors"]:
+            if name in register:
+                monkeypatch.setitem(register, name, register[name])
+            else:
+                monkeypatch.setitem(register, name, None)
+                register.pop(name)
+
+
+@pytest.mark.parametrize("forgotten", sorted(PARTS))
+def test_a_family_without_a_part_is_refused_by_its_name(forgotten: str) -> None:
+    parts = {name: part for name, part in PARTS.items() if name != forgotten}
+    with pytest.raises(InputError, match=rf"forgetful.* {forgotten}\b") as caught:
+        register_lm("forgetful")(type("Forgetful", (PretrainedLM,), parts))
+    assert not any(other in str(caught.value).split(" has no ")[1].split(" of its own")[0] for other in parts)
+    assert "forgetful" not in FAMILIES
+
+
+def test_a_family_with_every_part_is_registered() -> None:
+    family = register_lm("forgetful")(type("Whole", (PretrainedLM,), dict(PARTS)))
+    assert FAMILIES["forgetful"] is family
+    assert family.family == "forgetful"
+
+
+@pytest.mark.parametrize(("part", "named"), [(nn.Linear, "PretrainedLM"), (dict(PARTS), "PretrainedLM")])
+def test_what_is_no_family_at_all_is_refused(part: Any, named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        register_lm("forgetful")(part)
+
+
+def test_a_config_that_is_no_dataclass_is_refused() -> None:
+    with pytest.raises(InputError, match="@dataclass"):
+        register_lm("forgetful")(type("Plain", (PretrainedLM,), {**PARTS, "Config": type("Config", (), {})}))
+
+
+@pytest.mark.parametrize(
+    ("parts", "named"),
+    [
+        ({"embed": lambda *_: None}, "Config"),
+        ({"Config": Flags}, "embed"),
+        ({"Config": Settings, "embed": lambda *_: None}, "channels"),
+    ],
+    ids=["no flags", "no embeddings", "a flag without help"],
+)
+def test_an_integration_without_a_part_is_refused_by_its_name(parts: dict[str, Any], named: str) -> None:
+    with pytest.raises(InputError, match=rf"forgetful.*{named}"):
+        register_fusion("forgetful")(type("Forgetful", (Fusion,), parts))
+    assert "forgetful" not in FUSIONS
+
+
+def test_an_integration_that_leaves_the_embeddings_needs_no_embed() -> None:
+    parts = {"Config": Flags, "replaces_embeddings": False}
+    fusion = register_fusion("forgetful")(type("Beside", (Fusion,), parts))
+    assert FUSIONS["forgetful"] is fusion
+
+
+@pytest.mark.parametrize("forgotten", ["embed_dim", "state_dim", "state_names", "token_embedding"])
+def test_what_a_constructor_did_not_set_is_named_when_a_model_is_built(forgotten: str) -> None:
+    given = {"embed_dim": 4, "state_dim": 4, "state_names": ["one"], "token_embedding": nn.Embedding(4, 4)}
+
+    def construct(self: Any, config: Any, vocabulary: Any) -> None:
+        PretrainedLM.__init__(self, config, vocabulary)
+        for name, value in given.items():
+            if name != forgotten:
+                setattr(self, name, value)
+
+    register_lm("forgetful")(type("Forgetful", (PretrainedLM,), {**PARTS, "__init__": construct}))
+    with pytest.raises(InputError, match=forgotten):
+        build({"family": "forgetful"}, ["<s>", "<pad>", "</s>", "<unk>"])
+
+
+def test_every_registered_class_is_whole() -> None:
+    for name, family in FAMILIES.items():
+        check_class(name, family, PretrainedLM)
+    for name, fusion in FUSIONS.items():
+        check_class(name, fusion, Fusion, flags=True)
+
+
+@pytest.fixture
+def own_family() -> None:
+    """The family of docs/extending.md."""
+    FAMILIES.pop("random_vectors", None)
+    runpy.run_path(str(OWN / "random_vectors.py"), run_name="own_family")
+
+
+def test_words_that_are_not_utf_8_are_refused_in_a_line(own_family: None, tmp_path: Path) -> None:
+    path = tmp_path / "latin.words"
+    path.write_bytes("Haus\nTür\n".encode("latin-1"))
+    with pytest.raises(InputError, match=r"latin\.words.*UTF-8"):
+        load_lm(path)
+
+
+@pytest.mark.parametrize("name", ["folder.words", "folder"])
+def test_a_folder_is_refused_and_the_families_that_were_asked_are_named(
+    own_family: None, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match=r"folder.*causal, cloze, random_vectors.*--user-dir"):
+        load_lm(tmp_path / name)
+
+
+def test_a_file_of_a_family_that_is_not_registered_says_how_to_register_one(tmp_path: Path) -> None:
+    path = tmp_path / "german.vectors"
+    path.write_text("Haus 0.1 0.2\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"german\.vectors.*causal, cloze.*--user-dir"):
+        load_lm(path)
