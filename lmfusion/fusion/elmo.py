@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,10 @@ class ElmoConfig:
     lm_layers: str | None = field(
         default=None,
         metadata={"help": "elmo: numbers of the LM's states to mix, 0 for its embeddings: 4,8,12 (default: all)"},
+    )
+    lm_dtype: str | None = field(
+        default=None,
+        metadata={"help": "elmo: float32, bfloat16 or float16: type of a Hugging Face LM's weights (default: float32)"},
     )
     lm_cache: str | None = field(
         default=None,
@@ -71,6 +75,11 @@ class ElmoFusion(Fusion):
             self.stored = StoredStates(lm, config.lm_cache, side.fingerprint, half=config.lm_cache_half)
 
     @classmethod
+    def lm_overrides(cls, config: ElmoConfig) -> Mapping[str, Any]:
+        """Return the type of the language model's weights, if one is given; see :meth:`Fusion.lm_overrides`."""
+        return {"dtype": config.lm_dtype}
+
+    @classmethod
     def check(cls, config: ElmoConfig, flag: Callable[[str], str], run: Any) -> None:
         """Refuse ``lm_cache_half`` without ``lm_cache``, as it would be ignored; see :meth:`Fusion.check`.
 
@@ -96,8 +105,10 @@ class ElmoFusion(Fusion):
                 layers = self.stored(tokens)
             else:
                 layers = self.lm.states(tokens, incremental_state, want={LAYERS}).layers
-        names = self.lm.state_names
-        return LMStates([layers[number] for number in self.chosen], [names[number] for number in self.chosen])
+        layers = [layers[number] for number in self.chosen]
+        if self.lm.token_embedding.weight.dtype != self.mix.weights.dtype:  # --src-lm-dtype
+            layers = [layer.to(self.mix.weights.dtype) for layer in layers]
+        return LMStates(layers, [self.lm.state_names[number] for number in self.chosen])
 
     def embed(self, states: LMStates) -> Tensor:
         """Mix the chosen layer states (B x T x C') and project the result: B x T x C."""

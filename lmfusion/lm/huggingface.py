@@ -23,6 +23,7 @@ from lmfusion.lm.transformer.layout import RowLayout
 from lmfusion.lm.vocabulary import BOS, Vocabulary
 from lmfusion.text.huggingface import PieceTokenizer, import_transformers
 
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _EMBEDDINGS = ("embeddings", "embeddings_project", "wte", "wpe", "embed_tokens", "embed_in")
 _STACKS = ("encoder.layer", "transformer.layer", "layers", "h")
 
@@ -40,6 +41,7 @@ class HuggingFaceConfig:
         transformers: version that read the folder.
         dropout: replaces that of the settings.
         attention_dropout: replaces that of the settings.
+        dtype: of the weights, one of :data:`DTYPES`; 16 bits are for frozen models.
     """
 
     model_type: str
@@ -50,6 +52,7 @@ class HuggingFaceConfig:
     transformers: str = ""
     dropout: float | None = None
     attention_dropout: float | None = None
+    dtype: str = "float32"
 
 
 class HuggingFaceLM(PretrainedLM):
@@ -77,6 +80,8 @@ class HuggingFaceLM(PretrainedLM):
             raise InputError(f"a {config.model_type} is no {type(self).title}: the checkpoint is damaged.")
         changes = {"dropout": config.dropout, "attention_dropout": config.attention_dropout}
         self.model: Any = build_model(config.model_type, config.settings, changes)
+        if config.dtype not in DTYPES:
+            raise InputError(f"a language model of the type {config.dtype}: give {', '.join(DTYPES)}.")
         about: Any = self.model.config
         self.num_layers = about.num_hidden_layers
         self.embed_dim = self.state_dim = about.hidden_size
@@ -84,6 +89,7 @@ class HuggingFaceLM(PretrainedLM):
         self.positions: int = about.max_position_embeddings
         if kind.offset_positions:
             self.positions -= about.pad_token_id + 1
+        self.to(DTYPES[config.dtype])
         self.title = (  # type: ignore[misc]
             f"{type(self).title} {config.model_type} ({self.num_layers} layers, licence {config.licence})"
         )
@@ -117,7 +123,9 @@ class HuggingFaceLM(PretrainedLM):
         }
         lm = cls.build(config, tokenizer.symbols, **overrides)
         assert isinstance(lm, HuggingFaceLM)
-        lm.model.load_state_dict(weights, assign=True)
+        lm.model.load_state_dict(
+            {key: weight.to(DTYPES[lm.config["dtype"]]) for key, weight in weights.items()}, assign=True
+        )
         lm.vocabulary.adopt(tokenizer)
         check_table(lm.vocabulary.model_ids, lm.token_embedding.num_embeddings, str(path))
         return lm

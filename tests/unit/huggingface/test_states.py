@@ -139,3 +139,17 @@ def test_lower_layers_can_be_frozen_by_number(saved_models: Saved) -> None:
         places = {name: lm.layer_of(name) for name, _ in lm.named_parameters()}
         assert frozen == {name for name, place in places.items() if place is not None and place <= 1}
         assert {0, 1, 2} <= set(places.values())
+
+
+@torch.no_grad()
+def test_a_frozen_model_takes_half_the_memory_in_16_bits(saved_models: Saved) -> None:
+    folder = saved_models("llama")
+    lm, half = lmfusion.load_lm(folder), lmfusion.load_lm(folder, dtype="bfloat16")
+    assert {weight.dtype for weight in half.parameters()} == {torch.bfloat16}
+    for name, weight in half.named_parameters():
+        torch.testing.assert_close(weight, lm.get_parameter(name).bfloat16(), rtol=0, atol=0)
+    tokens = lm.encode("A file")
+    difference = (half.top_state(tokens).float() - lm.top_state(tokens)).abs().max()
+    assert 0 < difference < 0.1
+    with pytest.raises(lmfusion.InputError, match="float32, bfloat16"):
+        lmfusion.load_lm(folder, dtype="int8")
