@@ -15,6 +15,10 @@ from lmfusion.text.corpus import BITEXT_SPLITS, MONO_SPLITS
 from lmfusion.text.prepared import Prepared
 
 REASONS = {"dropped_empty": "empty", "dropped_long": "too long", "dropped_ratio": "of unequal length"}
+UNKNOWN = 3
+"""The number that every dictionary of fairseq has for it."""
+AT_ONCE = 1 << 24
+"""Symbols to compare."""
 ROWS = "baseline,src_elmo_shdemb"
 
 
@@ -55,21 +59,16 @@ def measure(folder: Path, sides: tuple[str, str], languages: tuple[str, ...], co
 
 
 def _measure(path: Path, name: str, counts: dict[str, Any]) -> Text:
-    lengths = read_lengths(path.with_name(f"{path.name}.idx"))
-    unknown = counts.get("files", {}).get(path.name, {}).get("unknown_percent", 0.0)
+    sizes = read_sizes(path.with_name(f"{path.name}.idx"))
+    unknown = count_unknown(path.with_name(f"{path.name}.bin"), int(sizes.sum()))
+    symbols = int(sizes.sum()) - len(sizes)  # every sentence has a closing symbol
     dropped = counts.get("train", {}) if "train" in name.split() else {}
-    return Text(
-        name,
-        len(lengths),
-        int(lengths.sum()),
-        int(lengths.max()),
-        unknown,
-        {reason: dropped[key] for key, reason in REASONS.items() if dropped.get(key)},
-    )
+    reasons = {reason: dropped[key] for key, reason in REASONS.items() if dropped.get(key)}
+    return Text(name, len(sizes), symbols, int(sizes.max()) - 1, 100 * unknown / max(1, symbols), reasons)
 
 
-def read_lengths(index: Path) -> NDArray[np.int32]:
-    """Return the number of symbols of each sentence of a binarized text, without the closing one.
+def read_sizes(index: Path) -> NDArray[np.int32]:
+    """Return the number of symbols of each sentence of a binarized text, the closing one included.
 
     Args:
         index: the text's .idx file in fairseq's format mmap: 17 bytes of name and version, one for the type of numbers,
@@ -77,7 +76,20 @@ def read_lengths(index: Path) -> NDArray[np.int32]:
     """
     with index.open("rb") as stream:
         header = stream.read(26)
-    return np.fromfile(index, np.int32, int.from_bytes(header[18:], "little"), offset=len(header)) - 1
+    return np.fromfile(index, np.int32, int.from_bytes(header[18:], "little"), offset=len(header))
+
+
+def count_unknown(data: Path, symbols: int) -> int:
+    """Return how many symbols of a binarized text are not in its dictionary.
+
+    Args:
+        data: the text's .bin file, the symbols' numbers one after the other.
+        symbols: how many there are.
+    """
+    numbers = np.memmap(data, f"u{data.stat().st_size // symbols}", "r")
+    return sum(
+        int(np.count_nonzero(numbers[start : start + AT_ONCE] == UNKNOWN)) for start in range(0, symbols, AT_ONCE)
+    )
 
 
 def show(data: Prepared, texts: list[Text], left_out: dict[str, list[int]]) -> None:
@@ -89,7 +101,7 @@ def show(data: Prepared, texts: list[Text], left_out: dict[str, list[int]]) -> N
         left_out: held-out pairs that are too long to be held out, by split.
     """
     title = f"{data.folder}: {data.source} to {data.target}, {data.pairs:,} training pairs"
-    table = Table(title=title, caption="symbols of BPE; left out: by length, see the notes above for what went before")
+    table = Table(title=title, caption="symbols: of BPE; left out: for their length")
     table.add_column("text")
     for heading in ("lines", "symbols", "a line", "longest", "unknown"):
         table.add_column(heading, justify="right")

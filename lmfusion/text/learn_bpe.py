@@ -155,8 +155,8 @@ def check_dictionary(model: Path, dictionary: Path, given_model: Path | None, gi
         if ours != theirs:
             raise textio.DataError(
                 f"{given_dictionary or dictionary}, line {number + 1}: the dictionary has {theirs or 'no symbol'} "
-                f"where the BPE {given_model or model} has {ours or 'none'}. Give the --dict that was written with this "
-                f"--spm, and delete {model} and {dictionary}."
+                f"where the BPE {given_model or model} has {ours or 'none'}. Give the --dict that was written with "
+                f"this --spm, and delete {model} and {dictionary}."
             )
 
 

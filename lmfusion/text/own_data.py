@@ -40,6 +40,23 @@ class Settings:
     max_ratio: float | None = None
     workers: int | None = None
 
+    def check(self) -> None:
+        """Refuse a BPE that is not there, before anything is read.
+
+        Raises:
+            DataError: naming the file.
+        """
+        for path in (self.bpe_model, self.given_dictionary):
+            if path and not path.is_file():
+                raise DataError(
+                    f"{path}: no such file. --spm and --dict name a sentencepiece model and its dictionary."
+                )
+
+    @property
+    def given_dictionary(self) -> Path | None:
+        """Return the dictionary of the BPE that is taken over."""
+        return self.dictionary or (self.bpe_model.with_name("dict.txt") if self.bpe_model else None)
+
     def words(self, request: Request, corpus: Path, out: Path) -> list[str]:
         """Return the command line of :mod:`lmfusion.text.prepare`."""
         one = request.text_language
@@ -47,8 +64,7 @@ class Settings:
         words = [str(corpus), "-s", request.source, "-t", request.target, "--out", str(out)]
         words += ["--seed", str(request.seed), "--max-length", str(self.max_length), "--max-ratio", str(ratio)]
         if self.bpe_model:
-            dictionary = self.dictionary or self.bpe_model.with_name("dict.txt")
-            words += ["--spm", str(self.bpe_model), "--dict", str(dictionary)]
+            words += ["--spm", str(self.bpe_model), "--dict", str(self.given_dictionary)]
         else:
             texts = [corpus / f"mono.train.{language}" for language in request.languages]
             words += ["--bpe-size", str(self.bpe_size or bpe_size.choose(texts))]
@@ -71,6 +87,7 @@ def make(request: Request, out: Path, settings: Settings) -> Prepared:
     Raises:
         DataError: something is wrong with a file, or the folder was made from other files or in another way.
     """
+    settings.check()
     found = split(request, out)
     for note in found["notes"]:
         print(f"note: {note}", flush=True)
