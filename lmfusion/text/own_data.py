@@ -16,7 +16,7 @@ from lmfusion.text.prepared import SUMMARIZATION, TRANSLATION, Prepared
 from lmfusion.text.record import Record, locked
 from lmfusion.text.textio import DataError
 
-CORPUS = "corpus"
+CORPUS, RECORD = "corpus", "made.json"
 _FILES = ("pairs", "tsv", "jsonl", "tmx", "text", "valid", "test")
 
 
@@ -68,9 +68,8 @@ class Settings:
         else:
             texts = [corpus / f"mono.train.{language}" for language in request.languages]
             words += ["--bpe-size", str(self.bpe_size or bpe_size.choose(texts))]
-        return (
-            words + (["--text-lang", one] if one else []) + (["--workers", str(self.workers)] if self.workers else [])
-        )
+        words += ["--text-lang", one] if one else []
+        return words + (["--workers", str(self.workers)] if self.workers else [])
 
 
 def make(request: Request, out: Path, settings: Settings) -> Prepared:
@@ -112,15 +111,18 @@ def split(request: Request, out: Path) -> dict[str, Any]:
     for path in files.values():
         if not path.is_file():
             raise DataError(f"{path}: no such file. Give the path of a text file, which may be compressed (.gz, .xz).")
-    asked = {name: value for name, value in vars(request).items() if name not in _FILES}
+    asked: dict[str, Any] = {name: value for name, value in vars(request).items() if name not in _FILES}
+    asked["fields"] = list(request.fields or ())
+    asked["files"] = sorted(files)
     with locked(out):
         hashes = {name: file_hash(path) for name, path in files.items()}
-        record = Record(out, {**asked, "files": sorted(files)}, hashes, "corpus.json")
-        if not (out / CORPUS).is_dir():
-            with making_folder(out / CORPUS) as work:
-                summary = own_corpus.build(request, work)
-                record.counts.update(asdict(summary))
-                record.save()
+        if (out / CORPUS).is_dir():
+            return Record(out, asked, hashes, f"{CORPUS}/{RECORD}").counts
+        with making_folder(out / CORPUS) as work:
+            summary = own_corpus.build(request, work)
+            record = Record(out, asked, hashes, f"{work.name}/{RECORD}")
+            record.counts.update(asdict(summary))
+            record.save()
         return record.counts
 
 

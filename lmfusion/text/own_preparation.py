@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import shutil
 from pathlib import Path
 
 from lmfusion.text import binarize, encode_bpe, textio
@@ -30,7 +31,28 @@ class OwnPreparation(Preparation):
         """
         super().__init__(args)
         self.given = given
+        self.began = False
         self.cuts_long_text = bool(args.text_lang)
+
+    def run(self) -> None:
+        """Run all steps in order; what is refused can be tried again with other settings.
+
+        Raises:
+            DataError: anything wrong with the input.
+        """
+        try:
+            super().run()
+        except textio.DataError:
+            if self.began and not self.bitext_folder().exists():
+                self.forget()
+            raise
+
+    def forget(self) -> None:
+        """Delete what depends on settings, where nothing is binarized yet."""
+        for made in (self.spm, self.dictionary, self.out / "prepare.json"):
+            made.unlink(missing_ok=True)
+        for folder in ("text", "tok", "bpe"):
+            shutil.rmtree(self.out / folder, ignore_errors=True)
 
     def make_symbols(self) -> None:
         """Make everything up to BPE symbols, without held-out pairs that are longer than models read.
@@ -38,6 +60,7 @@ class OwnPreparation(Preparation):
         Raises:
             DataError: anything wrong with the input; a pair that was given to validate or test on is too long.
         """
+        self.began = True  # the settings are those of the folder
         super().make_symbols()
         too_long = {split: found for split in HELD_OUT if (found := self.find_long(split))}
         for split in too_long:

@@ -130,6 +130,7 @@ def test_other_formats_give_the_same_pairs(files: Path, said: str, kind: str) ->
             for ending in (".bin", ".idx"):
                 name = f"bitext-all/{split}.en-de.{side}{ending}"
                 assert (files / kind / name).read_bytes() == (files / "data" / name).read_bytes()
+    assert "$ " not in run(files, *words.split(), "--held-out", HELD_OUT).stdout, "all is there already"
 
 
 def test_a_second_run_makes_nothing_and_other_files_or_settings_are_refused(files: Path, said: str) -> None:
@@ -167,3 +168,10 @@ def test_what_is_wrong_is_one_line_that_names_it(files: Path, tmp_path: Path, wo
     done = run(files, *words.split(), "--out", tmp_path / "out", status=2)
     assert done.stderr.count("\n") == 1
     assert named in done.stderr
+
+
+def test_after_a_mistake_the_same_folder_can_be_filled(files: Path, tmp_path: Path) -> None:
+    words = ["--pairs", "train.en.gz", "train.de.gz", "--out", tmp_path / "out"]
+    assert "--held-out" in run(files, *words, "--held-out", 200, status=2).stderr
+    assert "fewer symbols" in run(files, *words, "--held-out", 20, "--bpe-size", 90_000, status=2).stderr
+    assert "lmfusion train" in run(files, *words, "--held-out", 20, "--bpe-size", 300).stdout

@@ -79,6 +79,17 @@ def test_a_pair_that_was_given_and_is_too_long_is_refused_by_file_and_line(tmp_p
         preparation(corpus, tmp_path / "out", *ENGLISH_GERMAN, given=given).run()
     assert "--max-length" in str(told.value)
     assert not list((tmp_path / "out").glob("bitext-all*")), "nothing is binarized"
+    preparation(corpus, tmp_path / "out", *ENGLISH_GERMAN, "--max-length", "99", given=given).run()
+    assert (tmp_path / "out" / "bitext-all").is_dir(), "the advice can be followed in the same folder"
+
+
+def test_settings_are_refused_without_loss_once_something_is_binarized(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path / "corpus", ("en", "de"), ("en", "de"))
+    preparation(corpus, tmp_path / "out", *ENGLISH_GERMAN).run()
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*") if path.name != ".lock"}
+    with pytest.raises(DataError, match="max_length"):
+        preparation(corpus, tmp_path / "out", *ENGLISH_GERMAN, "--max-length", "99").run()
+    assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
 def test_long_training_pairs_and_plain_sentences_are_dropped_and_counted(tmp_path: Path) -> None:
