@@ -67,7 +67,7 @@ class PairedResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "difference_interval": self.difference_interval and list(self.difference_interval)}
 
 
 def score(
