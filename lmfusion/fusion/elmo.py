@@ -106,7 +106,7 @@ class ElmoFusion(Fusion):
             else:
                 layers = self.lm.states(tokens, incremental_state, want={LAYERS}).layers
         layers = [layers[number] for number in self.chosen]
-        if self.lm.token_embedding.weight.dtype != self.mix.weights.dtype:  # --src-lm-dtype
+        if next(self.lm.parameters()).dtype != self.mix.weights.dtype:  # --src-lm-dtype
             layers = [layer.to(self.mix.weights.dtype) for layer in layers]
         return LMStates(layers, [self.lm.state_names[number] for number in self.chosen])
 

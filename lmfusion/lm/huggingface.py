@@ -121,7 +121,8 @@ class HuggingFaceLM(PretrainedLM):
             "licence": licence(path),
             "transformers": import_transformers().__version__,
         }
-        lm = cls.build(config, tokenizer.symbols, **overrides)
+        given = {key: value for key, value in overrides.items() if value is not None}
+        lm = cls.build(config, tokenizer.symbols, **given)
         assert isinstance(lm, HuggingFaceLM)
         lm.model.load_state_dict(
             {key: weight.to(DTYPES[lm.config["dtype"]]) for key, weight in weights.items()}, assign=True

@@ -47,7 +47,9 @@ def data(commands: Any, folders: dict[str, Path], small_corpus: Path, tmp_path_f
     return out / "bin"
 
 
-@pytest.mark.parametrize(("src", "tgt"), [("elmo", "finetune"), ("finetune", "elmo")])
+@pytest.mark.parametrize(
+    ("src", "tgt"), [("elmo", "finetune"), pytest.param("finetune", "elmo", marks=pytest.mark.slow)]
+)
 def test_both_sides_train_resume_and_translate_when_the_folders_are_gone(
     commands: Any, folders: dict[str, Path], data: Path, small_corpus: Path, tmp_path: Path, src: str, tgt: str
 ) -> None:
