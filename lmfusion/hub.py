@@ -92,7 +92,7 @@ class Translator(hub_utils.GeneratorHubInterface):
             **kwargs: settings of the search (``lenpen=0.6``).
 
         Raises:
-            InputError: if ``beam`` is below 1, a setting is none of fairseq's, or translations cannot be so short or long.
+            InputError: if ``beam`` is below 1, or the search does not have such a setting.
         """
         check_beam(beam)
         check_settings(kwargs)

@@ -149,7 +149,7 @@ class Vocabulary(nn.Module):
         return torch.cat([first.new_tensor(self.opening), first, closing, second, closing])
 
     def encode(self, text: str) -> Tensor:
-        """Turn text into framed ids, 1 x T: plain text where there is a :attr:`codec`, else symbols between white space.
+        """Turn text into framed ids, 1 x T: plain text, or without a :attr:`codec` symbols between white space.
 
         Raises:
             InputError: if it is no text, plain text without a codec, or has a symbol that is not known and there is
