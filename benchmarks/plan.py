@@ -39,6 +39,7 @@ CPU = (
     _run("rouge_speed", "rouge_speed", "", 0.2),
     _run("score_memory", "score_memory", "--lines 100000", 2),
     _run("text_preparation", "text_preparation", "--sentences 200000", 1),
+    _run("translate", "translate", "--sentences 300", 6),
 )
 
 # A GPU with 80 GB.
@@ -53,6 +54,7 @@ GPU = (
     _run("decoding_cache", "decoding_cache", "--hypotheses 100", 4),
     _run("growth", "growth", "--tokens 4096", 6),
     _run("rouge_speed", "rouge_speed", "", 0.2),
+    _run("translate", "translate", "--sentences 1000", 3),
 )
 
 # The same code on models of a size that proves nothing: a rehearsal.
@@ -68,4 +70,5 @@ REHEARSAL = (
     _run("rouge_speed", "rouge_speed", "--summaries 50", 0.1),
     _run("score_memory", "score_memory", "--lines 500", 0.1),
     _run("text_preparation", "text_preparation", "--sentences 500 --compared 50 --rounds 1", 0.1),
+    _run("translate", "translate", "--sentences 4 --beam 2 --rounds 1", 1),
 )

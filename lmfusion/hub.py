@@ -19,6 +19,7 @@ from torch import Tensor
 
 from lmfusion.checkpoint.reading import first_line, model_config, read_checkpoint
 from lmfusion.errors import InputError
+from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
 from lmfusion.search_settings import check_settings, check_texts
 from lmfusion.text.kit import from_state
@@ -59,6 +60,20 @@ class Translator(hub_utils.GeneratorHubInterface):
             f"a sentence of {len(tokens)} tokens is longer than the {limit} the model takes: cut or split it "
             f"({sentence[:60]}…)."
         )
+
+    def apply_bpe(self, sentence: str) -> str:
+        """Turn a tokenized sentence into symbols with spaces between.
+
+        Raises:
+            InputError: if the symbols are pieces of words, and there is no BPE that makes them.
+        """
+        symbols: str = super().apply_bpe(sentence)
+        if self.bpe is None and (word := plain_word(symbols.split(), self.src_dict.indices)) is not None:
+            raise InputError(
+                f"{word!r} is none of the model's symbols, which are pieces of words, and the model holds no BPE: give "
+                f'its file, load_model(…, sentencepiece_model="spm.model") or lmfusion translate --spm spm.model.'
+            )
+        return symbols
 
     def sample(self, sentences: list[str] | str, beam: int = 1, verbose: bool = False, **kwargs: Any) -> Any:
         """Translate sentences: those without a word stay empty; see fairseq's ``translate``.
@@ -172,11 +187,20 @@ def _build(checkpoint: Path, state: dict[str, Any], overrides: dict[str, Any]) -
             [str(checkpoint)], arg_overrides={**overrides, "data": folders}
         )
         cfg = _completed(cfg)
+        bpe = bpe or _given_bpe(cfg, overrides)
         with open_dict(cfg):
             for name, section in (("bpe", bpe), ("tokenizer", kit.tokenizer if kit else {})):
                 if section:
                     cfg[name] = {**section, **{key: value for key, value in overrides.items() if key in section}}
         return Translator(cfg, task, models)
+
+
+def _given_bpe(cfg: Any, overrides: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a sentencepiece model that is given where the checkpoint names no BPE."""
+    given = overrides.get("sentencepiece_model")
+    if given is None or (cfg.bpe is not None and cfg.bpe.get("_name")):
+        return {}
+    return {"_name": "sentencepiece", "sentencepiece_enable_sampling": False, "sentencepiece_model": str(given)}
 
 
 def _folders(task: dict[str, Any], overrides: dict[str, Any]) -> str:

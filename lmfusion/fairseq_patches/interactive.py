@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lmfusion.errors import InputError
+from lmfusion.lm.symbols import plain_word
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +22,7 @@ def make_batches_without_overlong_lines(original: Callable[..., Iterator[Any]]) 
         original: fairseq's; of no line it makes an error.
     """
     lines_before = 0  # this process has one input
+    is_told = False
 
     def make_batches(
         lines: list[str], cfg: Any, task: Any, max_positions: Any, encode_fn: Callable[[str], str]
@@ -30,7 +32,7 @@ def make_batches_without_overlong_lines(original: Callable[..., Iterator[Any]]) 
         Raises:
             InputError: a line is too long, and nothing says that it may be cut or left out.
         """
-        nonlocal lines_before
+        nonlocal lines_before, is_told
         first, lines_before = lines_before + 1, lines_before + len(lines)
         cuts = isinstance(max_positions, tuple) and getattr(task.cfg, "truncate_source", False)
 
@@ -42,6 +44,14 @@ def make_batches_without_overlong_lines(original: Callable[..., Iterator[Any]]) 
         texts = [line.partition("\t")[0] for line in lines] if cfg.generation.constraints else lines
         dataset = task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(texts, encode))
         kept, overlong = dataset.filter_indices_by_size(np.arange(len(lines)), max_positions)
+        words = [word for text in texts for word in encode(text).split()]
+        known = getattr(task.source_dictionary, "indices", words)
+        if not is_told and (word := plain_word(words, known)) is not None:
+            is_told = True
+            logger.warning(
+                f"{word!r} is none of the model's symbols, which are pieces of words: plain text needs the --bpe and "
+                f"--tokenizer of its training, and without them becomes {task.source_dictionary.unk_word}."
+            )
         for index in overlong:
             _report(first + int(index), dataset.size(index), max_positions, cfg)
         if len(kept):

@@ -79,23 +79,18 @@ def dictionary_of(symbols: Sequence[str]) -> Dictionary:
     return dictionary
 
 
-def check_pieces(given: Sequence[str], symbols: Collection[str]) -> None:
-    """Refuse plain text where the symbols are pieces of words, and most words would be unknown.
+def plain_word(given: Sequence[str], symbols: Collection[str]) -> str | None:
+    """Return a word of a plain text whose symbols should be pieces of words, and None of all other texts.
 
     Args:
-        given: what stands between white space in a text.
-        symbols: of the language model.
-
-    Raises:
-        InputError: naming a word, and how to give the BPE.
+        given: what stands between white space in the text.
+        symbols: of a dictionary; a tenth of those of a BPE or more have its mark.
     """
     strange = next((symbol for symbol in given if symbol not in symbols), None)
     for is_piece in (_opens_a_word, _goes_on):
         if strange is not None and not any(map(is_piece, given)) and 10 * sum(map(is_piece, symbols)) > len(symbols):
-            raise InputError(
-                f"{strange!r} is none of the language model's symbols, which are pieces of words, and it does not hold "
-                f'its BPE: give it, load_lm(path, bpe="spm.model", lang="en"), or text that is encoded already.'
-            )
+            return strange
+    return None
 
 
 def _opens_a_word(symbol: str) -> bool:

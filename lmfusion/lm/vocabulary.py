@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from lmfusion.errors import InputError
-from lmfusion.lm.symbols import check_pieces, check_symbols, decode_symbols, dictionary_hash, encode_symbols
+from lmfusion.lm.symbols import check_symbols, decode_symbols, dictionary_hash, encode_symbols, plain_word
 from lmfusion.text.codec import TextCodec
 
 BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
@@ -158,8 +158,11 @@ class Vocabulary(nn.Module):
         if not isinstance(text, str):
             raise InputError(f"{text!r:.60} is a {type(text).__name__}: a sentence is text (str).")
         symbols = (text if self.codec is None else self.codec.encode(text)).split()
-        if self.codec is None:
-            check_pieces(symbols, self.index)
+        if self.codec is None and (word := plain_word(symbols, self.index)) is not None:
+            raise InputError(
+                f"{word!r} is none of the language model's symbols, which are pieces of words, and it does not hold its "
+                f'BPE: give it, load_lm(path, bpe="spm.model", lang="en"), or text that is encoded already.'
+            )
         found = [self.index.get(symbol, self.unknown) for symbol in symbols]
         if None in found:
             raise InputError(f"{symbols[found.index(None)]!r} is none of the language model's symbols.")

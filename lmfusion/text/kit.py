@@ -123,6 +123,8 @@ def from_state(path: str | Path, state: Mapping[str, Any]) -> TextKit | None:
     if entry is None:
         return None
     try:
+        if not isinstance(entry, Mapping):
+            raise TypeError(f"it is a {type(entry).__name__}")
         languages, dictionaries = entry["languages"], entry["dictionaries"]
         kit = TextKit(
             tuple(_name(language) for language in languages),

@@ -1,0 +1,142 @@
+"""A stream of lines is translated in order, as it comes in; the model is one that turns sentences around."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from fairseq.hub_utils import GeneratorHubInterface
+from torch import Tensor
+
+from lmfusion.errors import InputError
+from lmfusion.translate_lines import Search, translate_lines
+
+LIMIT = 6
+
+
+class Reverser:
+    """Gives the words of a sentence from the last to the first, and remembers how many it was asked for at a time."""
+
+    def __init__(self) -> None:
+        self.max_positions = (LIMIT, 100)
+        self.cfg = SimpleNamespace(dataset=SimpleNamespace(batch_size=None, max_tokens=None))
+        self.asked: list[int] = []
+        self.words: list[str] = [""]
+
+    def encode(self, text: str) -> Tensor:
+        for word in text.split():
+            if word not in self.words:
+                self.words.append(word)
+        return torch.tensor([*(self.words.index(word) for word in text.split()), 0])
+
+    def generate(self, tokens: list[Tensor], beam: int, *, nbest: int, **_: Any) -> list[list[dict[str, Any]]]:
+        self.asked.append(len(tokens))
+        return [[{"tokens": row.flip(0), "score": torch.tensor(-float(n))} for n in range(beam)] for row in tokens]
+
+    def decode(self, tokens: Tensor) -> str:
+        return " ".join(self.words[number] for number in tokens.tolist())
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The model; sentences are encoded by it."""
+    monkeypatch.setattr(GeneratorHubInterface, "encode", lambda self, text: self.encode(text))
+    return Reverser()
+
+
+def texts(found: Iterator[Any]) -> list[str]:
+    """The best translations."""
+    return [hypotheses[0].text for hypotheses in found]
+
+
+def test_lines_keep_their_order_and_lines_without_words_their_place(model: Any) -> None:
+    lines = ["a b", "", "c", " \t ", "d e f", ""]
+    assert texts(translate_lines(model, lines, Search())) == ["b a", "", "c", "", "f e d", ""]
+
+
+@pytest.mark.parametrize("count", [1, 2, 31, 32, 33, 100])
+def test_any_number_of_lines_comes_out(model: Any, count: int) -> None:
+    lines = [f"{number} x" for number in range(count)]
+    assert texts(translate_lines(model, lines, Search(batch_size=2))) == [f"x {number}" for number in range(count)]
+    assert max(model.asked) <= 32, "a window is 16 batches"
+
+
+def test_nothing_gives_nothing(model: Any) -> None:
+    assert texts(translate_lines(model, [], Search())) == []
+
+
+def test_answers_begin_before_the_input_ends(model: Any) -> None:
+    answered = threading.Event()
+
+    def lines() -> Iterator[str]:
+        yield "a b"
+        assert answered.wait(20), "the first line waits for the second"
+        yield "c d"
+
+    found = translate_lines(model, lines(), Search())
+    assert next(found)[0].text == "b a"
+    answered.set()
+    assert texts(found) == ["d c"]
+
+
+def test_a_dialogue_asks_for_a_line_after_it_has_answered_the_one_before(model: Any) -> None:
+    told: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line in ("a b", "c d"):
+            told.append("asked")
+            yield line
+
+    for hypotheses in translate_lines(model, lines(), Search(), ahead=False):
+        told.append(hypotheses[0].text)
+    assert told == ["asked", "b a", "asked", "d c"]
+
+
+def test_what_is_wrong_with_a_line_is_said_after_those_before_it(model: Any) -> None:
+    def lines() -> Iterator[str]:
+        yield "a b"
+        raise InputError("line 2 is no text")
+
+    found = translate_lines(model, lines(), Search())
+    assert next(found)[0].text == "b a"
+    with pytest.raises(InputError, match="line 2"):
+        next(found)
+
+
+def test_a_line_that_is_too_long_is_cut_and_named(model: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        found = texts(translate_lines(model, ["a b c d e", "", "1 2 3 4 5 6 7", "a"], Search()))
+    assert found == ["e d c b a", "", "5 4 3 2 1", "a"], "five words and </s>"
+    assert len(caplog.messages) == 1
+    assert "line 3 has 8 symbols" in caplog.messages[0]
+
+
+def test_as_many_hypotheses_as_asked_for_best_first(model: Any) -> None:
+    found = list(translate_lines(model, ["a", ""], Search(beam=4, nbest=3)))
+    assert [[each.score for each in hypotheses] for hypotheses in found] == [[0, -1, -2], [0]]
+
+
+@pytest.mark.parametrize(
+    ("flags", "named"),
+    [
+        ({"beam": 0}, "--beam 0"),
+        ({"nbest": 0}, "--nbest 0"),
+        ({"nbest": 3, "beam": 2}, "--nbest 3"),
+        ({"batch_size": -1}, "--batch-size -1"),
+        ({"settings": {"lenpen": float("nan")}}, "lenpen nan"),
+        ({"settings": {"max_len_b": -5}}, "max_len_b -5"),
+        ({"settings": {"no_repeat_ngram_size": -1}}, "no_repeat_ngram_size -1"),
+        ({"settings": {"min_len": True}}, "min_len True"),
+        ({"settings": {"lenpen": "1"}}, "lenpen '1'"),
+        ({"settings": {"beems": 3}}, "beems"),
+    ],
+    ids=str,
+)
+def test_settings_that_cannot_be_are_refused(flags: dict[str, Any], named: str) -> None:
+    with pytest.raises(InputError, match=named):
+        Search(**flags)
