@@ -10,6 +10,7 @@ from typing import Any
 # The families; one line each. Those of a user's own folder register themselves in the same way.
 import lmfusion.lm.causal
 import lmfusion.lm.cloze
+import lmfusion.lm.recurrent
 import lmfusion.lm.static  # noqa: F401
 from lmfusion.checkpoint.reading import read_file
 from lmfusion.errors import InputError

@@ -31,10 +31,19 @@ TRANSFORMER = {
     "max_target_positions": 30,
     "dropout": 0.5,  # that it is off in a frozen model has to show
 }
+RECURRENT = {
+    "decoder_embed_dim": 16,
+    "decoder_layers": 2,
+    "tokens_per_sample": 30,
+    "max_target_positions": 30,
+    "dropout": 0.5,
+}
 READING = LMOutputSpec(leading_eos=False, states=StateList(paired=False, context=True, joined=True)).to_dict()
 TINY: dict[str, dict[str, Any]] = {
     "cloze": {**TRANSFORMER, "targets": ["self"]},
     "causal": TRANSFORMER,
+    "recurrent": {**RECURRENT, "cell": "lstm"},
+    "elmo": {**RECURRENT, "cell": "gru"},
     "static": {"channels": 16},
     "released": {**TRANSFORMER, "targets": ["self"], "reading": READING},
 }
