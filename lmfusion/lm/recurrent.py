@@ -39,8 +39,7 @@ class _AnyRecurrent(FairseqLM):
         if config["identity_start"] and config["cell"] != "rnn":
             raise InputError(f"--identity-start belongs to --cell rnn: a {config['cell']} has gates instead.")
         self._build_ends(config, dictionary, learned_positions=False, no_positions=True)
-        layers = [f"layer {number}" for number in range(1, self.num_layers + 1)]
-        self.state_names = ["embedding", *layers]
+        self.state_names = ["embedding", *(f"layer {number}" for number in range(1, self.num_layers + 1))]
 
     def _drop(self, x: Tensor) -> Tensor:
         return dropout(x, self.config["dropout"], self.training)
@@ -120,8 +119,7 @@ class RecurrentLM(_AnyRecurrent, FairseqIncrementalDecoder):
         kept: Any = self.get_incremental_state(incremental_state, "memory") or {"seen": 0, "memory": None}
         x = self.embed(tokens[:, kept["seen"] :])
         states, memory = self.layers(x, kept["memory"])
-        kept = {"seen": tokens.size(1), "memory": memory}
-        self.set_incremental_state(incremental_state, "memory", kept)
+        self.set_incremental_state(incremental_state, "memory", {"seen": tokens.size(1), "memory": memory})
         return [x, *states]
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
@@ -138,9 +136,7 @@ class RecurrentLM(_AnyRecurrent, FairseqIncrementalDecoder):
 
 def _reordered(end: Any, new_order: Tensor) -> Any:
     """Reorder 1 x B x C, or the pair (h, c) of an LSTM."""
-    if isinstance(end, tuple):
-        return tuple(tensor.index_select(1, new_order) for tensor in end)
-    return end.index_select(1, new_order)
+    return tuple(_reordered(each, new_order) for each in end) if isinstance(end, tuple) else end[:, new_order]
 
 
 @register_lm("elmo")
@@ -186,7 +182,7 @@ class ElmoLM(_AnyRecurrent, FairseqDecoder):
     def states(
         self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
     ) -> LMStates:
-        """Compute ``[embedding; embedding]`` and the layers' ``[forward; backward]``, B x T x 2C; the top is the last."""
+        """Compute ``[embedding; embedding]`` and N times ``[forward; backward]``, B x T x 2C; the top is the last."""
         layout = RowLayout(tokens.eq(self.padding_idx))
         self.check_rows(layout)
         x = self.embed(layout.align(tokens))

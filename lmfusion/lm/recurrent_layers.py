@@ -38,7 +38,7 @@ class Direction(nn.ModuleList):
 
     def __init__(self, config: dict[str, Any]) -> None:
         channels, kind = config["decoder_embed_dim"], CELLS[str(config["cell"])]
-        special = {"nonlinearity": "relu"} if config["identity_start"] else {}
+        special: dict[str, Any] = {"nonlinearity": "relu"} if config["identity_start"] else {}
         layers = [kind(channels, channels, batch_first=True, **special) for _ in range(config["decoder_layers"])]
         super().__init__(layers)
         self.dropout = config["dropout"]
