@@ -37,6 +37,7 @@ def test_they_train_resume_evaluate_and_join_a_translation_model(commands: Any, 
     for lang, (out, flags) in models.items():
         commands.ok(*pretraining(commands, lang, out, 2, *flags))
         assert "@ 30 updates" in commands.ok(*pretraining(commands, lang, out, 30, *flags))
+    assert "pair of recurrent language models" in commands.ok("lmfusion", "inspect", elmo / "checkpoint_last.pt")
     words = commands.with_lm("fairseq-eval-lm", "de", causal / "checkpoint_last.pt")
     symbols = len((commands.prepared / "lm.de" / "dict.txt").read_text(encoding="utf-8").splitlines())
     assert 1 < perplexity(commands.ok(*words)) < symbols

@@ -190,16 +190,10 @@ def test_flags_that_contradict_the_cell_are_refused(make: Make, flags: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("kind", "targets"),
-    [
-        (UniRecurrentLanguageModel, ["self"]),
-        (BiRecurrentLanguageModel, ["future"]),
-        (BiRecurrentLanguageModel, ["self"]),
-    ],
+    ("kind", "target"),
+    [(UniRecurrentLanguageModel, "self"), (BiRecurrentLanguageModel, "future"), (BiRecurrentLanguageModel, "self")],
 )
-def test_targets_that_a_model_does_not_predict_are_refused(
-    dictionary: Dictionary, kind: Any, targets: list[str]
-) -> None:
+def test_targets_that_a_model_does_not_predict_are_refused(dictionary: Dictionary, kind: Any, target: str) -> None:
     task = SimpleNamespace(targets=[target], target_dictionary=dictionary)
     with pytest.raises(InputError, match="_recurrent_lm cannot be trained with"):
         kind.build_model(RecurrentLMConfig(), task)
