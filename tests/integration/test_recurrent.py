@@ -32,7 +32,7 @@ def test_they_train_resume_evaluate_and_join_a_translation_model(commands: Any, 
     elmo, causal = tmp_path / "elmo", tmp_path / "gru"
     models = {
         "en": (elmo, ["--arch", "bi_recurrent_lm", *BOTH]),
-        "de": (causal, ["--arch", "uni_recurrent_lm", "--cell", "gru"]),
+        "de": (causal, ["--arch", "uni_recurrent_lm", "--cell", "gru", "--criterion", "chunked_cross_entropy"]),
     }
     for lang, (out, flags) in models.items():
         commands.ok(*pretraining(commands, lang, out, 2, *flags))
