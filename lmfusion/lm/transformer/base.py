@@ -80,7 +80,12 @@ class TransformerLM(PretrainedLM):
 
     @classmethod
     def described_by(cls, model: dict[str, Any], task: dict[str, Any]) -> dict[str, Any]:
-        """Return the config that a checkpoint's flags of model and task stand for."""
+        """Return the config that a checkpoint's flags stand for.
+
+        Args:
+            model: flags of the fairseq model by name.
+            task: flags of the task it was trained with, by name.
+        """
         return model
 
     def _build_common(self, config: dict[str, Any], dictionary: Dictionary) -> None:
@@ -163,7 +168,12 @@ class TransformerLM(PretrainedLM):
         return logits
 
     def output_layer(self, features: Tensor, head: Head = F.linear) -> Any:
-        """Turn states before the softmax into logits, ... x C -> ... x V, or into what another head makes of them."""
+        """Turn states before the softmax into logits, or into something else.
+
+        Args:
+            features: ... x C.
+            head: function of the features and the output embeddings (V x C); ``F.linear`` makes logits, ... x V.
+        """
         weight = self.embed.tokens.weight if self.output_weight is None else self.output_weight
         return head(features, weight)
 
