@@ -14,6 +14,7 @@ RUNTIME = [
     "torch>=2.6",
     "numpy>=1.21.3",
     "omegaconf>=2.0.6",
+    "PyYAML>=5.1",
     "sacrebleu>=2.3",
     "sacremoses>=0.1",
     "rouge-score>=0.1.2",
@@ -29,7 +30,10 @@ RUNTIME = [
 SCRIPTS = {"lmfusion.recipes": "recipes", "lmfusion.data_prep": "data-prep"}
 SCRIPT_KINDS = ("sh", "py", "sbatch", "tsv", "md")
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
-DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10"]
+# Models of Hugging Face as language models. Earlier versions have other classes of tokenizers and caches.
+HF = ["transformers>=5.23", "tokenizers>=0.22", "safetensors>=0.5"]
+STATIC = ["gensim>=4.3"]  # lmfusion embed
+DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10", *STATIC, *HF]
 
 setup(
     name="lmfusion",
@@ -45,13 +49,10 @@ setup(
     package_dir=SCRIPTS,
     package_data={
         "lmfusion": ["py.typed", *(f"**/*.{kind}" for kind in DATA_KINDS)],
-        **{
-            package: ["**/*.sh", "**/*.py", "**/*.sbatch", "**/*.tsv", "README.md", "*/README.md"]
-            for package in SCRIPTS
-        },
+        **{package: [f"**/*.{kind}" for kind in SCRIPT_KINDS] for package in SCRIPTS},
     },
     install_requires=RUNTIME,
-    extras_require={"dev": DEV},
+    extras_require={"dev": DEV, "hf": HF, "static": STATIC},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},
     classifiers=[
         "License :: OSI Approved :: MIT License",

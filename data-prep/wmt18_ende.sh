@@ -8,7 +8,7 @@
 # data-prep/README.md. NO_SETUP=1 takes the active Python environment instead of .venv.
 set -euo pipefail
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-if [[ -z "${NO_SETUP:-}" ]]; then
+if [[ -z "${NO_SETUP:-}" && -f "$ROOT/scripts/setup.sh" ]]; then
     bash "$ROOT/scripts/setup.sh" >/dev/null
     PATH="$ROOT/.venv/bin:$PATH"
 fi

@@ -17,6 +17,7 @@ from lmfusion.checkpoint.reading import DAMAGE, first_line, read_checkpoint
 from lmfusion.convert.variant import names_not_kept
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
+from lmfusion.fusion.elmo import chosen_states
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
 from lmfusion.lm.old_checkpoints import FAMILY_NAMES, modern_side
@@ -235,5 +236,7 @@ def _mix(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) ->
     if f"{prefix}weights" not in weights:
         return None
     shares = torch.softmax(weights[f"{prefix}weights"].float(), dim=0).tolist()
-    names = state_names(_stored(side, config), len(shares))
+    names, chosen = state_names(_stored(side, config), len(shares)), config.get(f"{side}_lm_layers")
+    if chosen:
+        names = [names[number] for number in chosen_states(str(chosen), len(names))]
     return Mix(SIDE_NAMES[side], weights[f"{prefix}gamma"].float().item(), dict(zip(names, shares)))

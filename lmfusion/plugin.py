@@ -20,6 +20,7 @@ def install() -> None:
     import lmfusion.convert.variant
     import lmfusion.fusion.architectures
     import lmfusion.text.tokenizer
+    import lmfusion.text.two_bpe
     import lmfusion.training.criterions  # noqa: F401
 
 

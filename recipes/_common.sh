@@ -52,6 +52,7 @@ set -euo pipefail
 TASK_FLAGS=() GENERATE_FLAGS=() METRIC=bleu
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+[[ -f "$ROOT/scripts/setup.sh" ]] || export NO_SETUP=1 # not a clone: the recipes of an installed package
 
 # die MESSAGE: one line that says what happened and what to do, then exit status 2.
 die() {
@@ -80,7 +81,7 @@ begin() {
     mkdir -p "$OUT"
     local found
     found="$(python -c 'import lmfusion, torch; print("device", int(torch.cuda.is_available()), lmfusion.USER_DIR)' 2>"$OUT/begin.log")" ||
-        die "lmfusion cannot be imported ($(tail -n 1 "$OUT/begin.log")). Run: bash scripts/setup.sh"
+        die "lmfusion cannot be imported ($(tail -n 1 "$OUT/begin.log")). Run: bash scripts/setup.sh, or activate the environment that has it"
     read -r _ GPU USER_DIR <<<"$(grep '^device ' <<<"$found")"
     rm -f "$OUT/begin.log"
     DEVICE_FLAGS=(--cpu) TRAIN_FLAGS=(--cpu)
@@ -95,9 +96,10 @@ begin() {
     TEXT_FLAGS=($(sed 's/#.*//' "$flags"))
 }
 
-# live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/runs/live.py
+# live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/runs/live.py.
+# LIVE_EXEC=exec in a subshell in the background makes it a child of this script, with which it then ends.
 live() {
-    LMFUSION_STARTED_BY="${BASHPID:-}" python -m lmfusion.runs.live "$@"
+    LMFUSION_STARTED_BY="${BASHPID:-}" ${LIVE_EXEC:-} python -m lmfusion.runs.live "$@"
 }
 
 # prepare CORPUS [FLAGS...]: text to ids, into $DATA_DIR; a given BPE by --spm and --dict, else one is learned.

@@ -196,7 +196,7 @@ main() {
     rm -f "$STAMP"
     say "installing (the first time: a few minutes, 1.5 GB on disk with the CPU build of torch)"
     install_torch
-    pip_install --editable '.[dev]' | only_news || explain_pip_failure
+    pip_install --editable '.[dev,hf]' | only_news || explain_pip_failure
     verify
     fingerprint >"$STAMP"
 }

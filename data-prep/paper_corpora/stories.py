@@ -103,7 +103,7 @@ class Splits:
     def _write_unsorted(self, archive_paths: list[Path], raw: dict[tuple[str, str], Path]) -> None:
         with ExitStack() as stack:
             files = {key: stack.enter_context(path.open("w", encoding="utf-8")) for key, path in raw.items()}
-            style = {"total": len(self.split_of), "unit": " stories", "leave": False, "delay": 5}
+            style = {"total": len(self.split_of), "unit": " stories", "leave": False, "delay": 5, "disable": None}
             for name, text in tqdm(stories(archive_paths), desc="reading stories", **style):
                 split = self.split_of.pop(name, None)
                 if split is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmfusion.text import binarize, tokenize_text
-from lmfusion.text.prepare import copy_file
+from lmfusion.text.textio import copy_file
 from paper_corpora import ids, parallel, vocabulary
 from paper_corpora.parallel import Sides, write_lines
 from paper_corpora.stages import Outcome, Stage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lmfusion.text.prepare import copy_file
+from lmfusion.text.textio import copy_file
 from paper_corpora import vocabulary, wmt18_ende
 from paper_corpora.stages import Outcome, Stage
 from paper_corpora.translation import Steps, Translation

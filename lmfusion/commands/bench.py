@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -18,8 +19,8 @@ _MAIN = 'if __name__ == "__main__":'
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "measure speed: both sides of every ratio in one run"
-    without = "; without a name, lists the benchmarks; `lmfusion bench all --out DIR` runs all that suit the machine"
-    parser = commands.add_parser("bench", help=text, description=text + without)
+    without = "; without a name, lists the benchmarks; all runs all that suit the machine"
+    parser = add_command(commands, "bench", text, "lmfusion bench", "lmfusion bench all --out DIR", more=without)
     parser.add_argument("name", nargs="?", help="of a benchmark")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own options; --help shows them")
     parser.set_defaults(run=run)

@@ -6,12 +6,13 @@ import argparse
 from typing import Any
 
 import lmfusion
+from lmfusion.commands.parsers import add_command
 
 
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "read every token of the texts that fairseq-preprocess made, and refuse damaged ones"
-    parser = commands.add_parser("check-data", help=text, description=text)
+    parser = add_command(commands, "check-data", text, "lmfusion check-data data/bin")
     parser.add_argument("folder", metavar="DIR", help="what fairseq-train is given: *.bin, *.idx and dict.*.txt")
     parser.set_defaults(run=run)
 

@@ -10,13 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import lmfusion
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
 
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "convert a checkpoint of the paper's released code (2019)"
-    parser = commands.add_parser("convert", help=text, description=text)
+    parser = add_command(
+        commands,
+        "convert",
+        text,
+        "lmfusion convert released.pt --dict dict.txt --out cloze.pt",
+        "lmfusion convert wmt18.pt --src-dict dict.en.txt --tgt-dict dict.de.txt --lm cloze.pt --out ende.pt",
+    )
     parser.add_argument("checkpoint", metavar="IN", help="language model or sequence-to-sequence model, as released")
     parser.add_argument("--out", metavar="OUT", help="checkpoint to write; may be left out with --check")
     parser.add_argument("--dict", metavar="DICT", help="dict.txt it was trained with (of both sides)")

@@ -6,93 +6,110 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
-    from lmfusion.text.own_corpus import Request
+    from lmfusion.text.own_request import Request
 
-EXAMPLE = """
-examples:
-  lmfusion data --pairs train.en train.fr --text plain.en plain.fr --held-out 1000 --out data
-  lmfusion data --jsonl articles.jsonl --fields text,summary --text-lang en --held-out 500 --out data
-"""
+KINDS = ("pairs", "tsv", "jsonl", "tmx")
 
 
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "make sentence pairs and plain text ready for training"
-    described = f"{text}: split, tokenized, segmented (BPE), binarized. Files may be compressed (gzip, xz)."
-    style = argparse.RawDescriptionHelpFormatter
-    parser = commands.add_parser("data", help=text, description=described, epilog=EXAMPLE, formatter_class=style)
-    pairs = parser.add_argument_group("sentence pairs, one of")
-    pairs.add_argument("--pairs", nargs=2, type=Path, metavar="FILE", help="two files, parallel line by line")
-    pairs.add_argument("--tsv", type=Path, metavar="FILE", help="two columns; others than the first two by --fields")
-    pairs.add_argument("--jsonl", type=Path, metavar="FILE", help="an object a line; its keys by --fields")
-    pairs.add_argument("--tmx", type=Path, metavar="FILE", help="a translation memory")
-    parser.add_argument("--fields", metavar="A,B", help="source and target: columns (names or numbers) or keys")
-    parser.add_argument("--text", nargs="+", type=Path, default=[], metavar="FILE", help="plain text for the LMs")
-    parser.add_argument("-s", "--source-lang", metavar="XX", help="default: the suffix of the first file of --pairs")
-    parser.add_argument("-t", "--target-lang", metavar="XX")
-    parser.add_argument("--text-lang", metavar="XX", help="language of both sides: summarization")
-    parser.add_argument(
-        "--held-out", type=int, default=1000, metavar="N", help="pairs to validate on, and to test (1000)"
+    parser = add_command(
+        commands,
+        "data",
+        text,
+        "lmfusion data --pairs train.en train.fr --text plain.en plain.fr --held-out 1000 --out data",
+        "lmfusion data --tsv pairs.tsv -s en -t fr --held-out 1000 --out data",
+        "lmfusion data --jsonl articles.jsonl --fields text,summary --text-lang en --held-out 500 --out data",
+        more=": split, tokenized, in BPE symbols, binarized. Run it again: it does only what is missing.",
     )
-    parser.add_argument("--valid", nargs=2, type=Path, metavar="FILE", help="pairs of your own to validate on instead")
-    parser.add_argument("--test", nargs=2, type=Path, metavar="FILE", help="pairs of your own to test on instead")
-    parser.add_argument("--bpe-size", type=int, metavar="N", help="symbols (default: by the number of pairs)")
-    parser.add_argument("--spm", type=Path, metavar="FILE", help="sentencepiece model to use, as of a language model …")
-    parser.add_argument("--dict", type=Path, metavar="FILE", help="… with its dictionary (default: dict.txt beside it)")
-    parser.add_argument("--max-length", type=int, default=250, metavar="N", help="symbols of a sentence (default: 250)")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the split (default: 1)")
-    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+    _add_files(parser)
+    _add_settings(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to fill")
     parser.set_defaults(run=run)
 
 
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    pairs = parser.add_argument_group("sentence pairs, one of (plain, .gz or .xz)").add_mutually_exclusive_group()
+    two: dict[str, Any] = {"nargs": 2, "type": Path, "metavar": "FILE"}
+    pairs.add_argument("--pairs", **two, help="two files, parallel line by line, such as train.en train.fr")
+    pairs.add_argument("--tsv", type=Path, metavar="FILE", help="two columns; others than the first two by --fields")
+    pairs.add_argument("--jsonl", type=Path, metavar="FILE", help="an object a line; its keys by --fields")
+    pairs.add_argument("--tmx", type=Path, metavar="FILE", help="a translation memory; needs -s and -t")
+    files = parser.add_argument_group("what they are, and what else there is")
+    files.add_argument("--fields", metavar="A,B", help="source and target: columns (names or numbers) or keys")
+    files.add_argument("-s", "--source-lang", metavar="XX", help="language of the source (default: the file's ending)")
+    files.add_argument("-t", "--target-lang", metavar="XX", help="of the target")
+    files.add_argument("--text-lang", metavar="XX", help="language of both sides, where one is the other's summary")
+    files.add_argument(
+        "--text", nargs="+", type=Path, default=[], metavar="FILE",
+        help="plain text for the language models, plain.en plain.fr … (default: the training pairs' own sides)",
+    )  # fmt: skip
+    files.add_argument("--held-out", type=int, default=1000, metavar="N", help="pairs for valid, and for test (1000)")
+    files.add_argument("--valid", **two, help="pairs of your own to validate on instead")
+    files.add_argument("--test", **two, help="pairs of your own to test on instead")
+    files.add_argument("--seed", type=int, default=1, metavar="N", help="another one holds out other pairs (1)")
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("symbols")
+    bpe = group.add_mutually_exclusive_group()
+    bpe.add_argument("--bpe-size", type=int, metavar="N", help="BPE symbols (default: by the amount of text)")
+    bpe.add_argument("--spm", type=Path, metavar="FILE", help="take over this sentencepiece model …")
+    group.add_argument("--dict", type=Path, metavar="FILE", help="… with its dictionary (default: dict.txt beside it)")
+    group.add_argument(
+        "--max-length",
+        type=int,
+        default=250,
+        metavar="N",
+        help="most symbols of a sentence (250)",
+    )
+    group.add_argument("--max-ratio", type=float, metavar="X", help="of a pair's lengths (3; 0, any: for summaries)")
+    group.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+
+
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion data … --out DIR``."""
-    request = _request(args)
-    from lmfusion.text.own_data import Bpe, make
+    _check(args)
+    from lmfusion.text.own_data import Settings, make
 
-    if args.spm and args.bpe_size:
-        raise InputError("--spm and --bpe-size: a given BPE has its size; leave one of them out.")
+    request = _request(args)
+    names = ("max_length", "max_ratio", "workers", "bpe_size")
+    chosen = {name: getattr(args, name) for name in names}
+    make(request, args.out, Settings(bpe_model=args.spm, dictionary=args.dict, **chosen))
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse flags that do not go together."""
+    if not any(getattr(args, kind) for kind in KINDS):
+        raise InputError("no sentence pairs: give --pairs FILE FILE, or one of --tsv, --jsonl and --tmx FILE.")
     if args.dict and not args.spm:
         raise InputError("--dict needs --spm: a dictionary belongs to its BPE.")
-    make(request, args.out, Bpe(args.bpe_size, args.spm, args.dict), max_length=args.max_length, workers=args.workers)
+    for flag, least in (("held_out", 1), ("max_length", 2), ("bpe_size", 1), ("seed", 0)):
+        if (value := getattr(args, flag)) is not None and value < least:
+            raise InputError(f"--{flag.replace('_', '-')} {value}: give a number of at least {least}.")
 
 
 def _request(args: argparse.Namespace) -> Request:
-    from lmfusion.text.own_corpus import Request, language_of
+    from lmfusion.text.languages import name_sides
+    from lmfusion.text.own_request import Request
 
-    given = [name for name in ("pairs", "tsv", "jsonl", "tmx") if getattr(args, name)]
-    if len(given) != 1:
-        raise InputError("give sentence pairs by one of --pairs FILE FILE, --tsv FILE, --jsonl FILE, --tmx FILE.")
     fields = tuple(args.fields.split(",")) if args.fields else None
-    if fields and len(fields) != 2:
+    if fields and (len(fields) != 2 or not all(fields)):
         raise InputError(f"--fields {args.fields}: name the source's and the target's, with a comma between them.")
-    names = [args.source_lang, args.target_lang]
-    for side in (0, 1):
-        if not names[side] and args.pairs:
-            names[side] = language_of(args.pairs[side])
-        elif not names[side] and fields and not fields[side].isdecimal():
-            names[side] = fields[side].rsplit(".", 1)[-1]
-    _check_names(names, args)
-    chosen: dict[str, Any] = {name: getattr(args, name) for name in ("tsv", "jsonl", "tmx", "seed", "held_out")}
+    source, target = name_sides((args.source_lang, args.target_lang), args.pairs, fields, args.text_lang)
+    given: dict[str, Any] = {name: getattr(args, name) for name in ("tsv", "jsonl", "tmx", "held_out", "seed")}
     for name in ("pairs", "valid", "test"):
-        chosen[name] = tuple(getattr(args, name)) if getattr(args, name) else None
-    return Request(names[0], names[1], fields=fields, text=tuple(args.text), text_language=args.text_lang, **chosen)
-
-
-def _check_names(names: list[str | None], args: argparse.Namespace) -> None:
-    for name, flag in zip(names, ("-s", "-t")):
-        if not name or not name.replace("_", "").replace("-", "").isalnum():
-            raise InputError(f"which language is the {'source' if flag == '-s' else 'target'} side? Say {flag} XX.")
-    if names[0] == names[1]:
-        raise InputError(f"both sides are called {names[0]}: give them names by -s and -t.")
-    if not args.text_lang and any(len(str(name).split("_")[0].split("-")[0]) > 3 for name in names):
-        raise InputError(
-            f"{names[0]} and {names[1]} are no codes of languages. If both sides are of one language, say which: "
-            f"--text-lang en. Else name the languages: -s en -t fr."
-        )
-    if args.held_out < 1:
-        raise InputError(f"--held-out {args.held_out}: give a number above 0.")
+        given[name] = tuple(getattr(args, name)) if getattr(args, name) else None
+    return Request(
+        source=source,
+        target=target,
+        fields=fields,
+        text=tuple(args.text),
+        text_language=args.text_lang,
+        **given,
+    )

@@ -7,6 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import lmfusion
+from lmfusion.commands.parsers import add_command
+from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,9 +19,10 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "describe a checkpoint: kind, architecture, parameters, language models inside, mixing weights"
-    parser = commands.add_parser("inspect", help=text, description=text)
+    parser = add_command(commands, "inspect", text, "lmfusion inspect runs/mine/checkpoints/checkpoint_best.pt")
     parser.add_argument("checkpoint", metavar="CKPT", help="checkpoint file of any fairseq model")
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--card", action="store_true", help="print the model card and the licence of a packed model")
     parser.set_defaults(run=run)
 
 
@@ -30,11 +33,23 @@ def run(args: argparse.Namespace) -> None:
     lmfusion.install()
     from lmfusion.inspection import inspect_checkpoint
 
+    if args.card:
+        print(_card(args.checkpoint))
+        return
     found = inspect_checkpoint(args.checkpoint)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     else:
         _show(found, Console(highlight=False, soft_wrap=True))
+
+
+def _card(path: str) -> str:
+    from lmfusion.packing import texts
+
+    found = texts(path)
+    if not any(found.values()):
+        raise InputError(f"{path} has no model card: `lmfusion pack` writes files that have one.")
+    return "\n".join(filter(None, found.values()))
 
 
 def _training(lm: LanguageModel, updates: int | None) -> str:

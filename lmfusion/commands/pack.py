@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import lmfusion
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
-
-EXAMPLE = """
-example:
-  lmfusion pack runs/mine/src_elmo_shdemb --out model.lmf --licence "CC BY 4.0"
-  lmfusion translate model.lmf new.en
-"""
 
 
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "write a translation model as one file to hand on"
-    described = f"{text}: weights, dictionaries, BPE, tokenizer, licence and model card."
-    style = argparse.RawDescriptionHelpFormatter
-    parser = commands.add_parser("pack", help=text, description=described, epilog=EXAMPLE, formatter_class=style)
+    parser = add_command(
+        commands,
+        "pack",
+        text,
+        'lmfusion pack runs/mine/src_elmo_shdemb --out model.lmf --licence "CC BY 4.0"',
+        "lmfusion translate model.lmf new.en",
+        more=": weights, dictionaries, BPE, tokenizer, licence and model card.",
+    )
     parser.add_argument("model", metavar="RUN", help="a run's folder (its best checkpoint), or a checkpoint")
     parser.add_argument("--out", metavar="FILE", required=True, help="file to write, such as model.lmf")
     parser.add_argument("--licence", metavar="TEXT", default="", help="its name, or a file with its text")

@@ -7,12 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
-EXAMPLE = """
-example:
-  lmfusion recipes --out study && bash study/recipes/wmt18_ende/src_elmo.sh --dry-run
-"""
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FOLDERS = {"recipes": "recipes", "data-prep": "data_prep"}
 """Name in a clone, and in the installed package."""
@@ -22,8 +19,12 @@ _KINDS = (".sh", ".py", ".md", ".sbatch", ".tsv", ".flags")
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "write the recipes of this version into a folder: rows, the paper's experiments, data preparation"
-    style = argparse.RawDescriptionHelpFormatter
-    parser = commands.add_parser("recipes", help=text, description=text, epilog=EXAMPLE, formatter_class=style)
+    parser = add_command(
+        commands,
+        "recipes",
+        text,
+        "lmfusion recipes --out study && bash study/recipes/wmt18_ende/src_elmo.sh --dry-run",
+    )
     parser.add_argument("--out", metavar="DIR", type=Path, required=True, help="new folder")
     parser.set_defaults(run=run)
 
@@ -32,14 +33,13 @@ def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion recipes --out DIR``.
 
     Raises:
-        InputError: the folder is there already.
+        InputError: the folder is there already, or the package was installed without its scripts.
     """
     if args.out.exists():
         raise InputError(f"--out {args.out}: exists already; give a new folder, so that nothing of yours is replaced.")
     count = 0
     for name, installed in _FOLDERS.items():
-        beside = _PACKAGE.parent / name
-        source = beside if beside.is_dir() else _PACKAGE / installed
+        source = _source(name, installed)
         for path in sorted(source.rglob("*")):
             if path.suffix in _KINDS and "results" not in path.parts:
                 target = args.out / name / path.relative_to(source)
@@ -47,3 +47,11 @@ def run(args: argparse.Namespace) -> None:
                 shutil.copy(path, target)
                 count += 1
     print(f"wrote {count} files into {args.out}; they run with the installed lmfusion")
+
+
+def _source(name: str, installed: str) -> Path:
+    """Return where a folder of scripts lies: in the package, or beside it in a clone."""
+    for folder in (_PACKAGE / installed, _PACKAGE.parent / name):  # beside an installed package lie strangers' folders
+        if folder.is_dir():
+            return folder
+    raise InputError(f"{_PACKAGE} has no {name} in it or beside it: install lmfusion again.")

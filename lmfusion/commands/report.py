@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "compare run folders in one HTML page, with the same tables as Markdown and CSV and figures as SVG and PNG"
-    parser = commands.add_parser("report", help=text, description=text)
+    parser = add_command(
+        commands,
+        "report",
+        text,
+        "lmfusion report runs/mine --out report",
+        "lmfusion report baseline=runs/a SRC-ELMO=runs/b --out report --source test.en --reference test.de",
+    )
     parser.add_argument(
         "runs",
         metavar="RUN",
@@ -39,7 +46,11 @@ def add(commands: Any) -> None:
     parser.add_argument("--source", metavar="FILE", type=Path, help="raw source text of the test set, for examples")
     parser.add_argument("--reference", metavar="FILE", type=Path, help="raw reference text that was scored against")
     parser.add_argument(
-        "--significance", action="store_true", help="paired bootstrap of the scores against the baseline (some seconds)"
+        "--significance",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="test differences to the baseline by paired bootstrap, where the outputs and the reference are there "
+        "(default; some seconds the first time, for what was tested is kept in the folder)",
     )
     parser.set_defaults(run=run)
 
@@ -62,11 +73,12 @@ def run(args: argparse.Namespace) -> None:
         source=args.source,
         reference=args.reference,
         significance=args.significance,
+        out=args.out,
     )
     report = build.build(args.runs, options)
     page, *files = render.write(report, args.out)
-    for each in report.scores:
-        print(table.to_markdown(each))
+    for each in report.answers:
+        print(table.to_markdown(each) if isinstance(each, table.Table) else render.verdict_line(each))
     _say(report.notices)
     print(f"wrote {page} and, beside it, {len(files)} tables and figures")
     unreadable = report.notices.of_kind("bad input")

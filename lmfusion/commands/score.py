@@ -8,6 +8,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,16 +20,19 @@ if TYPE_CHECKING:
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "score generated text"
-    metrics = commands.add_parser("score", help=text, description=text).add_subparsers(
-        title="metrics", metavar="METRIC", dest="metric", required=True
-    )
+    parser = add_command(commands, "score", text, "lmfusion score bleu --hyp out.de --ref test.de")
+    metrics = parser.add_subparsers(title="metrics", metavar="METRIC", dest="metric", required=True)
     _add_bleu(metrics)
     _add_rouge(metrics)
 
 
 def _add_bleu(metrics: Any) -> None:
     text = "BLEU and chrF of sacreBLEU, on detokenized text, with signatures"
-    parser = metrics.add_parser("bleu", help=text, description=text)
+    examples = (
+        "lmfusion score bleu --hyp out.de --ref test.de --baseline baseline.de",
+        "lmfusion score bleu --generate generate.log --detokenize de --test-set wmt18 --language-pair en-de",
+    )
+    parser = add_command(metrics, "bleu", text, *examples)
     _add_system(parser, "hypotheses, detokenized, one per line")
     parser.add_argument(
         "--ref", metavar="FILE", action="append", help="references, one per line; several times for several references"
@@ -43,7 +47,8 @@ def _add_bleu(metrics: Any) -> None:
 
 def _add_rouge(metrics: Any) -> None:
     text = "ROUGE-1, -2 and -L of summaries, with a signature"
-    parser = metrics.add_parser("rouge", help=text, description=text)
+    example = 'lmfusion score rouge --hyp out.summary --ref test.summary --sentence-marker "<q>"'
+    parser = add_command(metrics, "rouge", text, example)
     _add_system(parser, "summaries, detokenized, one per line")
     parser.add_argument("--ref", metavar="FILE", action="append", help="reference summaries, one per line")
     parser.add_argument(

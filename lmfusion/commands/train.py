@@ -6,21 +6,21 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
-
-EXAMPLE = """
-example:
-  lmfusion train data --rows baseline,src_elmo_shdemb,tgt_elmo --minutes 60 --out runs/mine
-Interrupted, the same command goes on. Rows: baseline, shared, src_elmo, src_elmo_shdemb, src_ft, tgt_elmo, tgt_ft.
-"""
 
 
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "pretrain language models, train with them, translate, score and report"
-    described = f"{text}. Prints every fairseq command it runs."
-    style = argparse.RawDescriptionHelpFormatter
-    parser = commands.add_parser("train", help=text, description=described, epilog=EXAMPLE, formatter_class=style)
+    parser = add_command(
+        commands,
+        "train",
+        text,
+        "lmfusion train data --rows baseline,src_elmo_shdemb,tgt_elmo --minutes 60 --out runs/mine",
+        more=". Prints every fairseq command it runs. Interrupted, the same command goes on. Rows: baseline, shared, "
+        "src_elmo, src_elmo_shdemb, src_ft, tgt_elmo, tgt_ft.",
+    )
     parser.add_argument("data", type=Path, metavar="DATA", help="folder that `lmfusion data` filled")
     parser.add_argument("--rows", default="baseline,src_elmo_shdemb", metavar="ROW,…", help="(default: %(default)s)")
     parser.add_argument("--minutes", type=float, metavar="N", help="for all of it (default: by the amount of text)")

@@ -10,16 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lmfusion
+from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
     from lmfusion.translate_lines import Hypothesis
 
-EXAMPLE = """
-example:
-  lmfusion translate runs/mine/src_elmo_shdemb new.en > new.fr
-  lmfusion translate model.lmf                     # without a file: type, or pipe text in
-"""
 _SETTINGS = {
     "lenpen": (float, "above 1 prefers longer translations, below 1 shorter ones (default: 1)"),
     "max_len_a": (float, "most symbols of a translation: A times the source's …"),
@@ -32,9 +28,14 @@ _SETTINGS = {
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "translate a file, a stream, or what is typed"
-    described = f"{text}. BPE, tokenizer and languages come from the model."
-    style = argparse.RawDescriptionHelpFormatter
-    parser = commands.add_parser("translate", help=text, description=described, epilog=EXAMPLE, formatter_class=style)
+    parser = add_command(
+        commands,
+        "translate",
+        text,
+        "lmfusion translate runs/mine/src_elmo_shdemb new.en > new.fr",
+        "lmfusion translate model.lmf",
+        more=". BPE, tokenizer and languages come from the model.",
+    )
     parser.add_argument("model", metavar="MODEL", help="a run's folder, a checkpoint, or a packed model (.lmf)")
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="one sentence a line, .gz or .xz too; default: standard input"

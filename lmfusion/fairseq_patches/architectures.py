@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from typing import Any, Callable
 
-from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from lmfusion.fairseq_patches import one_line
@@ -22,7 +22,10 @@ def fill_in_architectures(original: Callable[..., Any]) -> Callable[..., Any]:
     def merge_with_parent(dc: Any, cfg: DictConfig, *args: Any, **kwargs: Any) -> Any:
         kind = dc if isinstance(dc, type) else type(dc)
         name = str(cfg.get("_name"))
-        if kind.__module__.startswith("lmfusion.") and name in ARCH_CONFIG_REGISTRY:
+        model = MODEL_DATACLASS_REGISTRY.get(ARCH_MODEL_NAME_REGISTRY.get(name))
+        # A BPE may have the name of an architecture.
+        is_model = kind is (model if isinstance(model, type) else type(model))
+        if is_model and kind.__module__.startswith("lmfusion.") and name in ARCH_CONFIG_REGISTRY:
             values = Namespace(**{str(key): value for key, value in OmegaConf.to_container(cfg).items()})
             ARCH_CONFIG_REGISTRY[name](values)
             with open_dict(cfg):

@@ -28,8 +28,15 @@ def add(state: dict[str, Any]) -> None:
     known = MODEL_REGISTRY.get(name) or ARCH_MODEL_REGISTRY.get(name)
     if known is None or not known.__module__.startswith("lmfusion."):
         return
-    if (kit := collect(cfg)) is not None:
+    if (kit := collect(cfg) or _of_the_run(cfg)) is not None:
         state[ENTRY] = kit.to_state()
+
+
+def _of_the_run(cfg: Any) -> TextKit | None:
+    """Return the kit in the checkpoint from which a run resumed, whose files are gone; None if there is none."""
+    task = cfg.get("task") or {}
+    sides = tuple((task if isinstance(task, dict) else vars(task)).get(f"{side}_lang") for side in ("source", "target"))
+    return next((kit for kit in _kits if kit is not None and kit.bpe and kit.languages == sides), None)
 
 
 def remember(path: Path, state: dict[str, Any]) -> None:

@@ -42,10 +42,12 @@ def build_fusion(cfg: Any, side: str, dictionary: Dictionary) -> tuple[Fusion, S
     stored: str | None = getattr(cfg, f"{side}_lm_config")
     overrides = kind.lm_overrides(config)
     symbols = list(dictionary.symbols)
-    lm = _described(stored, symbols, overrides) if stored else _load(cfg, side, symbols, kind)
-    known = lm.vocabulary.serve(symbols, what=f"the {SIDE_NAMES[side]} dictionary", by_symbol=lm.by_symbol)
+    lm = _described(stored, symbols, overrides) if stored else _load(cfg, side, overrides)
+    known = lm.serve(symbols, what=f"the {SIDE_NAMES[side]} dictionary")
     if known < _ALL_KNOWN:
         logger.info(f"{SIDE_NAMES[side]} language model: it knows {known:.1%} of the dictionary's symbols")
+    if not stored:
+        setattr(cfg, f"{side}_lm_config", json.dumps(_description(lm, symbols, kind)))
     fingerprint = json.loads(getattr(cfg, f"{side}_lm_config"))["fingerprint"]
     served = make_side(cfg, side, symbols, fingerprint)
     fusion = kind(lm, served, config)
@@ -58,12 +60,17 @@ def _described(stored: str, symbols: list[str], overrides: Any) -> PretrainedLM:
     return build(modern_side(json.loads(stored))["lm"], symbols, **overrides)
 
 
-def _load(cfg: Any, side: str, symbols: list[str], kind: type[Fusion]) -> PretrainedLM:
+def _load(cfg: Any, side: str, overrides: Any) -> PretrainedLM:
     path = getattr(cfg, f"{side}_lm")
-    lm = load_lm(path, **kind.lm_overrides(integration_config(cfg, side)))
+    lm = load_lm(path, **overrides)
     if side == "tgt":
         _check_target(lm, path)
-    description = {
+    return lm
+
+
+def _description(lm: PretrainedLM, symbols: list[str], kind: type[Fusion]) -> dict[str, Any]:
+    """Describe an LM that serves a side's symbols, for checkpoints of the whole model."""
+    return {
         "lm": describe(lm, symbols),
         # For those who look into a checkpoint without the folder that a family or integration comes from.
         "states": lm.state_names,
@@ -72,8 +79,6 @@ def _load(cfg: Any, side: str, symbols: list[str], kind: type[Fusion]) -> Pretra
         "dictionary_hash": lm.dictionary_hash,
         "fingerprint": state_fingerprint(lm),
     }
-    setattr(cfg, f"{side}_lm_config", json.dumps(description))
-    return lm
 
 
 def _check_target(lm: PretrainedLM, path: str) -> None:
@@ -84,6 +89,10 @@ def _check_target(lm: PretrainedLM, path: str) -> None:
         )
     if not lm.incremental:
         raise InputError(f"{path} is a {lm.title}, which cannot continue a prefix, as a target side must.")
+    if not lm.vocabulary.keeps_case:
+        raise InputError(
+            f"{path} turns capitals into small letters, which a target cannot get back: give a model that keeps case."
+        )
 
 
 def _summary(lm: PretrainedLM) -> str:

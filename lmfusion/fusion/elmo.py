@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,14 @@ class ElmoConfig:
     )
     elmo_affine: bool = field(default=False, metadata={"help": "elmo: learned scale and shift in the mix's layer norm"})
     representation_dropout: float | None = field(default=None, metadata={"help": REPRESENTATION_DROPOUT})
+    lm_layers: str | None = field(
+        default=None,
+        metadata={"help": "elmo: numbers of the LM's states to mix, 0 for its embeddings: 4,8,12 (default: all)"},
+    )
+    lm_dtype: str | None = field(
+        default=None,
+        metadata={"help": "elmo: float32, bfloat16 or float16: type of a Hugging Face LM's weights (default: float32)"},
+    )
     lm_cache: str | None = field(
         default=None,
         metadata={
@@ -56,12 +64,20 @@ class ElmoFusion(Fusion):
 
     def __init__(self, lm: PretrainedLM, side: Side, config: ElmoConfig) -> None:
         super().__init__(lm.freeze(), side, config)
-        self.mix = ScalarMix(lm.num_states, lm.state_dim, dropout=config.elmo_dropout or 0.0, affine=config.elmo_affine)
+        self.chosen = chosen_states(config.lm_layers, lm.num_states, f"--{side.prefix}-lm-layers")
+        self.mix = ScalarMix(
+            len(self.chosen), lm.state_dim, dropout=config.elmo_dropout or 0.0, affine=config.elmo_affine
+        )
         self.projection = make_projection(lm.state_dim, side.width)
         self.dropout = config.representation_dropout or 0.0
         self.stored: StoredStates | None = None
         if config.lm_cache:
             self.stored = StoredStates(lm, config.lm_cache, side.fingerprint, half=config.lm_cache_half)
+
+    @classmethod
+    def lm_overrides(cls, config: ElmoConfig) -> Mapping[str, Any]:
+        """Return the type of the language model's weights, if one is given; see :meth:`Fusion.lm_overrides`."""
+        return {"dtype": config.lm_dtype}
 
     @classmethod
     def check(cls, config: ElmoConfig, flag: Callable[[str], str], run: Any) -> None:
@@ -83,18 +99,43 @@ class ElmoFusion(Fusion):
             announce(self.stored, run)
 
     def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> LMStates:
-        """Return the states of all layers, in training from the cache if there is one; see :meth:`Fusion.read`."""
+        """Return the states to be mixed, in training from the cache if there is one; see :meth:`Fusion.read`."""
         with torch.no_grad():
             if self.stored is not None and self.training:
-                return LMStates(self.stored(tokens), self.lm.state_names)
-            return self.lm.states(tokens, incremental_state, want={LAYERS})
+                layers = self.stored(tokens)
+            else:
+                layers = self.lm.states(tokens, incremental_state, want={LAYERS}).layers
+        layers = [layers[number] for number in self.chosen]
+        if next(self.lm.parameters()).dtype != self.mix.weights.dtype:  # --src-lm-dtype
+            layers = [layer.to(self.mix.weights.dtype) for layer in layers]
+        return LMStates(layers, [self.lm.state_names[number] for number in self.chosen])
 
     def embed(self, states: LMStates) -> Tensor:
-        """Mix the L layer states (B x T x C') and project the result: B x T x C."""
+        """Mix the chosen layer states (B x T x C') and project the result: B x T x C."""
         x = self.mix(states.layers)
         if self.projection is not None:
             x = self.projection(x)
         return dropout(x, self.dropout, self.training)
+
+
+def chosen_states(given: str | None, count: int, flag: str = "lm_layers") -> list[int]:
+    """Return the numbers of the states to be mixed.
+
+    Args:
+        given: numbers with commas between, in ascending order; None: all.
+        count: L, number of the language model's states.
+        flag: for messages.
+
+    Raises:
+        InputError: if one is no number, stands twice or is too high.
+    """
+    words = [str(number) for number in range(count)] if given is None else [word.strip() for word in given.split(",")]
+    numbers = [int(word) for word in words if word.isascii() and word.isdigit()]
+    if len(numbers) < len(words) or numbers != sorted(set(numbers)) or numbers[-1] >= count:
+        raise InputError(
+            f"{flag} {given}: give numbers from 0 (embeddings) to {count - 1} in ascending order, as 4,8,12."
+        )
+    return numbers
 
 
 def make_projection(input_dim: int, output_dim: int) -> nn.Linear | None:

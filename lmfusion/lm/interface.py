@@ -186,6 +186,10 @@ class PretrainedLM(Freezable, ABC):
         words = (~padding).unsqueeze(-1)
         return (states * words).sum(1) / words.sum(1).clamp(min=1)
 
+    def serve(self, symbols: list[str], *, what: str) -> float:
+        """Accept the ids of a side's dictionary from now on; see :meth:`Vocabulary.serve`."""
+        return self.vocabulary.serve(symbols, what=what, by_symbol=self.by_symbol)
+
     def encode(self, text: str) -> Tensor:
         """Turn a sentence into ids with the frame of the model's training: 1 x T; see :meth:`Vocabulary.encode`."""
         return self.vocabulary.encode(text)

@@ -9,13 +9,17 @@ from typing import Any
 
 # The families; one line each. Those of a user's own folder register themselves in the same way.
 import lmfusion.lm.causal
-import lmfusion.lm.cloze  # noqa: F401
+import lmfusion.lm.cloze
+import lmfusion.lm.huggingface
+import lmfusion.lm.huggingface_causal
+import lmfusion.lm.static  # noqa: F401
 from lmfusion.checkpoint.files import is_checkpoint
 from lmfusion.checkpoint.reading import read_file
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
 from lmfusion.lm.old_checkpoints import modern_lm
 from lmfusion.lm.transformer.reading import lm_architecture
+from lmfusion.text.huggingface import how_to_download
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +28,8 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     """Load a pretrained language model: frozen, in eval mode and float32, from this file or folder alone.
 
     Args:
-        path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``, or what another registered family reads.
+        path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``, a file of word vectors, or what another
+            registered family reads.
         overrides: configuration values to replace, e.g. ``dropout=0.3`` for fine-tuning.
 
     Raises:
@@ -34,6 +39,8 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     path = Path(path)
     family = next((family for family in FAMILIES.values() if path.exists() and family.can_read(path)), None)
     if family is None:
+        if not path.exists() and (advice := how_to_download(str(path))):
+            raise InputError(f"{path} does not exist. {advice}")
         raise InputError(_unread(path))
     _check_overrides(family, overrides)
     lm = _complete(family.read(path, **overrides))

@@ -53,8 +53,10 @@ class Vocabulary(nn.Module):
 
     Attributes:
         side: the model's id for each id of the side's dictionary; None: they are the same.
+        keeps_case: False if its symbols lack the capitals of the text that they were made from.
     """
 
+    keeps_case: bool = True
     codes: Tensor
     side: Tensor | None
 

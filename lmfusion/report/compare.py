@@ -20,6 +20,7 @@ from rich.text import Text
 from lmfusion.errors import InputError
 from lmfusion.report.console import make_table, number, run_command
 from lmfusion.report.page.examples import equally_spaced
+from lmfusion.report.verdict import Verdict, is_more_than_chance
 from lmfusion.runs import model_facts
 from lmfusion.runs.live_line import clock
 from lmfusion.runs.run_folder import FINISHED, RunFolder
@@ -77,7 +78,7 @@ def show(console: Console, args: argparse.Namespace) -> None:
     times.add_row("all", clock(sum(seconds for _, seconds, *_ in stages)))
     console.print(times)
     console.print()
-    print_scores(console, dict(args.runs), compared)
+    print_scores(console, dict(args.runs), compared, len(references))
 
 
 def print_examples(
@@ -115,34 +116,45 @@ def stages_of(name: str, run: RunFolder) -> Iterator[tuple[str, float, str, str]
         result = record.get("result") or {}
         remark = "" if record["state"] == FINISHED else record["state"]
         if result.get("best_valid_perplexity") is not None:
-            remark = f"{result['updates']:,} updates, validation perplexity {result['best_valid_perplexity']:.2f}"
+            perplexity = f"validation perplexity {result['best_valid_perplexity']:.2f} at the lowest loss"
+            remark = f"{result['updates']:,} updates, {perplexity}"
         speed = number(result.get("tokens_per_second"), ",.0f")
         yield f"{name}: {STEP_NAMES.get(step, step)}", record["seconds"], speed, remark
 
 
-def print_scores(console: Console, runs: dict[str, RunFolder], compared: Sequence[bleu.PairedResult]) -> None:
-    """Print BLEU of each run with its interval, chrF, its p value against the first run, and the last one's verdict."""
+def print_scores(
+    console: Console, runs: dict[str, RunFolder], compared: Sequence[bleu.PairedResult], sentences: int
+) -> None:
+    """Print BLEU of each run with its interval, chrF, its p value against the first run, and the best one's verdict.
+
+    The best BLEU is bold if its difference to the first run's is more than chance.
+    """
     scores = {name: run.scores["test"] for name, run in runs.items()}
-    rows = []
+    best = max(compared, key=lambda each: each.bleu)
+    rows: list[list[str | Text]] = []
     for each in compared:
         interval, chrf = f"{each.mean - each.ci:.2f} to {each.mean + each.ci:.2f}", scores[each.name]["chrf"]
-        rows.append([each.name, f"{each.bleu:.2f}", interval, f"{chrf:.2f}", number(each.p_value, ".4f")])
+        is_bold = each is best and is_more_than_chance(_p_values(each))
+        score = Text(f"{each.bleu:.2f}", style="bold" if is_bold else "")
+        rows.append([each.name, score, interval, f"{chrf:.2f}", number(each.p_value, ".4f")])
     headings = ["model", "BLEU", "95% interval", "chrF", f"p against {compared[0].name}"]
     console.print(make_table(headings, rows, title="Test set, detokenized and case-sensitive"))
     signatures = dict.fromkeys(score["signature"] for score in scores.values())
     for signature in (*signatures, f"paired bootstrap: {compared[0].signature}"):
         console.print(Text(signature, style="dim"))
-    console.print(verdict(compared), style="bold", highlight=False, markup=False)
+    said = verdict(compared, sentences)
+    console.print(Text(said.text, style="bold" if said.holds else ""))
 
 
-def verdict(compared: Sequence[bleu.PairedResult]) -> str:
-    """Return what the paired bootstrap says of the last system against the first, in a sentence."""
-    first, last = compared[0], compared[-1]
-    p_value = 1.0 if last.p_value is None else last.p_value
-    return (
-        f"{last.name} is {abs(last.bleu - first.bleu):.2f} BLEU {'above' if last.bleu >= first.bleu else 'below'} "
-        f"{first.name}: {'' if p_value < 0.05 else 'not '}more than chance (p = {p_value:.4f}, paired bootstrap)."
-    )
+def verdict(compared: Sequence[bleu.PairedResult], sentences: int) -> Verdict:
+    """Return what the paired bootstrap says of the best of the other systems against the first."""
+    first, *others = compared
+    best = max(others, key=lambda each: each.bleu)
+    return Verdict(best.name, first.name, "BLEU", best.bleu - first.bleu, _p_values(best), sentences)
+
+
+def _p_values(result: bleu.PairedResult) -> list[float]:
+    return [] if result.p_value is None else [result.p_value]
 
 
 def main() -> int:

@@ -18,13 +18,13 @@ FILE_WIDTH = 120
 
 
 def make_table(
-    headings: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (0,), **look: str
+    headings: Sequence[str], rows: Sequence[Sequence[str | Text]], words: Sequence[int] = (0,), **look: str
 ) -> Table:
     """Return a table for the terminal, where no text is taken for markup.
 
     Args:
         headings: of the columns.
-        rows: their cells; what a cell of text holds, markup included, is shown as it is.
+        rows: their cells; what a string holds, markup included, is shown as it is.
         words: columns of words, on the left; numbers stand on the right.
         look: title and caption, on the left.
     """
@@ -33,7 +33,7 @@ def make_table(
     for place, heading in enumerate(headings):
         table.add_column(heading, justify="left" if place in words else "right")
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
     return table
 
 

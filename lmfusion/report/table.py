@@ -42,7 +42,8 @@ def table_of(runs: Sequence[RunFolder], data_set: str = "test") -> Table:
         shown = [number(None if state else found.get(metric), ".2f") for metric in metrics]
         rows.append([run.path.name, *shown, *costs(run), *([state] if any(states) else [])])
     headings = ["row", *metrics, *COSTS, *([""] if any(states) else [])]
-    return make_table(headings, rows, (0, len(metrics) + 7), caption=next(iter(signatures), ""))
+    captions = [*signatures, "valid ppl: validation perplexity of the checkpoint with the lowest validation loss"]
+    return make_table(headings, rows, (0, len(metrics) + 7), caption="\n".join(captions))
 
 
 def state_of(run: RunFolder, scored: bool) -> str:

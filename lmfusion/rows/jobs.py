@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from lmfusion.runs.live import die_with_parent
+
 INTERRUPTED = 130
 
 
@@ -72,9 +74,15 @@ def run_all(
 
 
 def _run(words: list[str], environment: dict[str, str], lock: threading.Lock, log: Path | None) -> int:
-    pipe = subprocess.PIPE
     with subprocess.Popen(
-        words, env=environment, stdout=pipe, stderr=subprocess.STDOUT, text=True, encoding="utf-8", errors="replace"
+        words,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        preexec_fn=die_with_parent(),
+        text=True,
+        encoding="utf-8",
+        errors="replace",
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -10,10 +10,9 @@ from typing import Any
 
 from lmfusion.runs import train_log
 from lmfusion.runs.live_line import LiveLine, clock
+from lmfusion.runs.pace import BatchEstimate, TrainingEstimate
 
 _TRANSLATED = re.compile(r"Translated ([\d,]+) sentences \(([\d,]+) tokens\) in ([\d.]+)s .*?([\d.]+) tokens/s")
-ENOUGH_TO_TELL = 0.1
-"""Part of the work after which its pace tells when it will be done."""
 
 
 class Watcher(ABC):
@@ -45,7 +44,7 @@ class TrainingWatcher(Watcher):
         self._updates = updates
         self._show_validation = show_validation
         self._log = train_log.TrainLog()
-        self._first: tuple[int, float] | None = None
+        self._estimate = TrainingEstimate(updates)
 
     def take(self, text: str, line: LiveLine) -> None:
         """Take in one line of output and show what it says."""
@@ -54,17 +53,15 @@ class TrainingWatcher(Watcher):
             return
         kind, progress = said
         if kind == "train":
+            self._estimate.saw_updates(progress.updates, time.monotonic())
             line.show(self._describe(progress))
-        elif self._show_validation:
+            return
+        self._estimate.saw_validation(progress.updates, time.monotonic())
+        if self._show_validation:
             line.keep(f"  {self._label}: update {progress.updates:,}, validation perplexity {progress.perplexity:.1f}")
 
     def _describe(self, progress: train_log.Progress) -> str:
-        now = time.monotonic()
-        first_update, first_time = self._first = self._first or (progress.updates, now)
-        left = ""
-        if progress.updates > first_update:
-            pace = (now - first_time) / (progress.updates - first_update)
-            left = f"  {clock(pace * (self._updates - progress.updates))} left"
+        left = _left(self._estimate.seconds_left(progress.updates))
         return (
             f"  {self._label}: {progress.updates:,}/{self._updates:,}  loss {progress.loss:.2f}  "
             f"ppl {progress.perplexity:.1f}  {progress.words_per_second:,.0f} tok/s{left}"
@@ -90,17 +87,15 @@ class GenerationWatcher(Watcher):
         self._label = label
         self._sentences = sentences
         self._done = 0
-        self._start = time.monotonic()
+        self._estimate = BatchEstimate(sentences)
 
     def take(self, text: str, line: LiveLine) -> None:
         """Take in one line of output and show what it says."""
         if not text.startswith("H-"):
             return
         self._done += 1
-        left = ""
-        if self._done > self._sentences * ENOUGH_TO_TELL:
-            pace = (time.monotonic() - self._start) / self._done
-            left = f"  {clock(pace * (self._sentences - self._done))} left"
+        self._estimate.saw_item(self._done, time.monotonic())
+        left = _left(self._estimate.seconds_left(self._done))
         line.show(f"  {self._label}: sentence {self._done:,}/{self._sentences:,}{left}")
 
     def result(self, log: Path) -> dict[str, Any]:
@@ -119,3 +114,8 @@ class GenerationWatcher(Watcher):
         """Return the result in a few words."""
         speed = f", {result['tokens_per_second']:,.0f} tokens/s" if result["tokens_per_second"] else ""
         return f"{result['sentences']:,} sentences{speed}"
+
+
+def _left(seconds: float | None) -> str:
+    """Return time left as the end of a line; nothing where it is unknown."""
+    return "" if seconds is None else f"  {clock(seconds)} left"

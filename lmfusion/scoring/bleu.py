@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sacrebleu.significance import estimate_ci
 
 from lmfusion.errors import InputError
-from lmfusion.scoring.significance import p_value
+from lmfusion.scoring.significance import interval, p_value
 from lmfusion.scoring.streaming import StreamingBleu, StreamingChrF
 
 SEED_VARIABLE, SEED = "SACREBLEU_SEED", "12345"
@@ -62,10 +62,12 @@ class PairedResult:
     p_value: float | None
     """Of the difference to the baseline; None for the baseline itself, 1 for a system that equals it."""
     signature: str
+    difference_interval: tuple[float, float] | None = None
+    """95% interval of the difference to the baseline among the samples; None for the baseline itself."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "difference_interval": self.difference_interval and list(self.difference_interval)}
 
 
 def score(
@@ -154,9 +156,11 @@ def _compare(
     signature.update("bs", samples)
     results = []
     for number, (name, (bleu, _), scores) in enumerate(zip(named, found, resampled)):
-        p = p_of_copy.get(name, p_value(bleu - found[0][0], scores - resampled[0])) if number else None
+        differences = scores - resampled[0]
+        p = p_of_copy.get(name, p_value(bleu - found[0][0], differences)) if number else None
         mean, ci = estimate_ci(scores)
-        results.append(PairedResult(name, bleu, float(mean), float(ci), p, f"BLEU|{signature}"))
+        ends = interval(differences) if number else None
+        results.append(PairedResult(name, bleu, float(mean), float(ci), p, f"BLEU|{signature}", ends))
     return results
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lmfusion.errors import InputError
 from lmfusion.scoring import rouge
-from lmfusion.scoring.significance import p_value
+from lmfusion.scoring.significance import interval, p_value
 
 SAMPLES = 1000
 SEED = 12345
@@ -36,10 +36,12 @@ class PairedRouge:
     p_value: float | None
     """Of the difference to the baseline; None for the baseline itself, 1 for a system that equals it."""
     signature: str
+    difference_interval: tuple[float, float] | None = None
+    """95% interval of the difference to the baseline among the samples; None for the baseline itself."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, ready for JSON."""
-        return asdict(self)
+        return {**asdict(self), "difference_interval": self.difference_interval and list(self.difference_interval)}
 
 
 def paired_bootstrap(
@@ -95,9 +97,10 @@ def _compare(
     signature: str,
 ) -> PairedRouge:
     means = ours[samples].mean(axis=1)
-    p = None
-    if name != "baseline":
-        is_copy = np.array_equal(ours, baseline)
-        p = 1.0 if is_copy else p_value(ours.mean() - baseline.mean(), means - baseline[samples].mean(axis=1))
-    low, high = np.sort(means)[[len(means) // 40, -1 - len(means) // 40]]
-    return PairedRouge(name, metric, float(ours.mean()), float(means.mean()), float(high - low) / 2, p, signature)
+    low, high = interval(means)
+    score, mean, ci = float(ours.mean()), float(means.mean()), (high - low) / 2
+    if name == "baseline":
+        return PairedRouge(name, metric, score, mean, ci, None, signature)
+    differences = means - baseline[samples].mean(axis=1)
+    p = 1.0 if np.array_equal(ours, baseline) else p_value(score - float(baseline.mean()), differences)
+    return PairedRouge(name, metric, score, mean, ci, p, signature, interval(differences))

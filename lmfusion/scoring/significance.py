@@ -1,4 +1,4 @@
-"""The p-value of a paired bootstrap test, as sacreBLEU computes it."""
+"""The p-value of a paired bootstrap test, as sacreBLEU computes it, and the interval of the difference."""
 
 from __future__ import annotations
 
@@ -20,3 +20,9 @@ def p_value(found: float, sampled: NDArray[np.float64]) -> float:
     distances = np.abs(sampled)
     beyond = distances - distances.mean() > abs(found)
     return float((beyond.sum() + 1) / (len(sampled) + 1))
+
+
+def interval(sampled: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the ends of the 95% interval of values among bootstrap samples: a fortieth of them is left out at each."""
+    ordered, out = np.sort(sampled), len(sampled) // 40
+    return float(ordered[out]), float(ordered[-1 - out])

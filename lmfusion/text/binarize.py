@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -64,8 +63,14 @@ def judge_pair(source: str, target: str, max_length: int, max_ratio: float) -> s
     return "kept"
 
 
-def filter_sentences(sources: list[Path], target: Path, max_length: int) -> dict[str, int]:
+def filter_sentences(sources: list[Path], target: Path, max_length: int, cut: bool = False) -> dict[str, int]:
     """Copy the sentences of all files that are neither empty nor longer than `max_length` symbols; return counts.
+
+    Args:
+        sources: files in BPE symbols.
+        target: file to write.
+        max_length: most symbols of a line.
+        cut: write longer lines in pieces of that length instead of dropping them.
 
     Raises:
         DataError: nothing is left.
@@ -73,13 +78,20 @@ def filter_sentences(sources: list[Path], target: Path, max_length: int) -> dict
     counts: Counter[str] = Counter()
     with textio.writing(target) as stream:
         for line in chain.from_iterable(map(textio.read_lines, sources)):
-            verdict = judge_pair(line, line, max_length, 0)
-            counts[verdict] += 1
-            if verdict == "kept":
-                stream.write(line + "\n")
+            for piece in pieces(line, max_length) if cut else (line,):
+                verdict = judge_pair(piece, piece, max_length, 0)
+                counts[verdict] += 1
+                if verdict == "kept":
+                    stream.write(piece + "\n")
         if not counts["kept"]:
             raise textio.DataError(f"{', '.join(map(str, sources))}: no sentence is left ({dict(counts)})")
     return dict(counts)
+
+
+def pieces(line: str, length: int) -> list[str]:
+    """Return a line's symbols in pieces of at most `length`."""
+    symbols = line.split(" ")
+    return [" ".join(symbols[start : start + length]) for start in range(0, len(symbols), length)]
 
 
 def fairseq_preprocess(work: Path, flags: list[str], log: Path) -> dict[str, dict[str, float]]:
@@ -89,7 +101,6 @@ def fairseq_preprocess(work: Path, flags: list[str], log: Path) -> dict[str, dic
         DataError: it failed; the message has its last words and the log's path.
     """
     command = [sys.executable, "-m", "fairseq_cli.preprocess", "--destdir", str(work), *flags]
-    print("$ " + shlex.join(["fairseq-preprocess", *command[3:]]).replace(textio.PARTIAL, ""), flush=True)
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as stream:
         stream.write(" ".join(command) + "\n")

@@ -1,219 +1,175 @@
-"""Read pairs and plain text from the files that people have: plain text, TSV, JSONL, TMX, compressed or not."""
+"""Parallel text as people have it: two plain files, a table (TSV), JSON lines or a translation memory (TMX).
+
+Each reader can be read from the start several times and yields the same pairs each time: first to choose what is held
+out, then to write it, so that no text has to be in memory.
+"""
 
 from __future__ import annotations
 
-import gzip
 import json
-import lzma
-import zipfile
-from collections.abc import Iterator, Sequence
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
-from lmfusion.text.textio import BAD_COMPRESSION, DataError
+from lmfusion.text.opening import clean, read_text
+from lmfusion.text.textio import DataError
 
 Pair = tuple[str, str]
-_MARKS = {
-    b"\xff\xfe\x00\x00": "UTF-32LE",
-    b"\x00\x00\xfe\xff": "UTF-32BE",
-    b"\xff\xfe": "UTF-16LE",
-    b"\xfe\xff": "UTF-16BE",
-}
-_OTHERS = {
-    b"%PDF": "a PDF",
-    b"PK\x03\x04": "a zip archive (or a document of an office program)",
-    b"\x7fELF": "a program",
-}
-_XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
-def lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a UTF-8 text file, white space made single spaces; gzip and xz are known by their first bytes.
+class Pairs(ABC):
+    """Pairs of a source and a target text, in the order of their file.
 
-    Raises:
-        DataError: no such file, another encoding or kind of file (named, with the fix), or bad compression.
+    Attributes:
+        paths: the files they are read from.
+        notes: what a person should know about the reading, complete after the pairs were read once.
     """
-    number = 0
-    with _opened(path) as stream:
-        try:
-            for number, raw in enumerate(stream, start=1):
-                yield _text(path, number, raw)
-        except BAD_COMPRESSION as error:
-            raise DataError(f"{path}: cannot be decompressed after line {number} ({error}). Fetch it again.") from error
+
+    def __init__(self, *paths: Path) -> None:
+        self.paths = paths
+        self.notes: list[str] = []
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Yield every pair, white space made single spaces; a side may be empty.
+
+        Raises:
+            DataError: a file cannot be read, or does not have the form it should have.
+        """
+        self.notes = []
+        for source, target in self.read():
+            yield clean(source), clean(target)
+
+    @abstractmethod
+    def read(self) -> Iterator[Pair]:
+        """Yield every pair as it stands in the file."""
 
 
-def _text(path: Path, number: int, raw: bytes) -> str:
-    if b"\x00" in raw:
-        raise DataError(f"{path}, line {number}: has a zero byte, which no text has. Is it a text file, in UTF-8?")
-    bare = raw.rstrip(b"\r\n")
-    if bare.count(b"\r") > 1:
-        raise DataError(
-            f"{path}, line {number}: {bare.count(13):,} lines end in a carriage return alone, as on old Macs: "
-            f"tr '\\r' '\\n' < {path.name} > converted.txt"
-        )
-    try:
-        text = bare.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path}, line {number}: not UTF-8 (byte 0x{bare[error.start]:02x}). Convert it, e.g. "
-            f"iconv -f ISO-8859-1 -t UTF-8 {path.name} > converted.txt"
-        ) from error
-    return " ".join((text.removeprefix("\ufeff") if number == 1 else text).split())
+class PlainPairs(Pairs):
+    """Two files, line by line."""
+
+    def read(self) -> Iterator[Pair]:
+        """Yield line n of the one file with line n of the other.
+
+        Raises:
+            DataError: they have unequal numbers of lines.
+        """
+        counts = [0, 0]
+        for source, target in zip_longest(*map(read_text, self.paths)):
+            counts[0] += source is not None
+            counts[1] += target is not None
+            if source is not None and target is not None:
+                yield source, target
+        if counts[0] != counts[1]:
+            raise UnequalError(
+                f"{self.paths[0]} has {counts[0]:,} lines but {self.paths[1]} has {counts[1]:,}: line n of the one "
+                f"must be the translation of line n of the other. Is one of them cut short, or has extra lines?"
+            )
 
 
-def _opened(path: Path) -> IO[bytes]:
-    """Open a file through its decompression, if it looks like text."""
-    if not path.is_file():
-        raise DataError(f"{path}: {'is a folder' if path.is_dir() else 'no such file'}.")
-    with path.open("rb") as stream:
-        head = stream.read(6)
-    if not head:
-        raise DataError(f"{path}: is empty.")
-    if head.startswith(b"\x1f\x8b"):
-        return cast(IO[bytes], gzip.open(path))
-    if head.startswith(b"\xfd7zXZ\x00"):
-        return lzma.open(path)
-    for mark, name in _MARKS.items():
-        if head.startswith(mark):
-            raise DataError(f"{path}: is {name}. Convert it: iconv -f {name[:6]} -t UTF-8 {path.name} > converted.txt")
-    for mark, name in _OTHERS.items():
-        if head.startswith(mark) and (mark[:2] != b"PK" or zipfile.is_zipfile(path)):
-            raise DataError(f"{path}: is {name}, not text. Save it as plain text in UTF-8, one sentence a line.")
-    return path.open("rb")
+class UnequalError(DataError):
+    """Two files that belong together have unequal numbers of lines."""
 
 
-def parallel(source: Path, target: Path) -> Iterator[Pair]:
-    """Yield the pairs of two files that belong together line by line.
+class TablePairs(Pairs):
+    """Two columns of a table whose columns are separated by tabulators. Quotation marks are text like any other."""
 
-    Raises:
-        DataError: see :func:`lines`; or their numbers of lines differ.
-    """
-    counts, missing = [0, 0], object()
-    for pair in zip_longest(lines(source), lines(target), fillvalue=missing):
-        for side, text in enumerate(pair):
-            counts[side] += text is not missing
-        if counts[0] == counts[1]:
-            yield cast(Pair, pair)
-    if counts[0] != counts[1]:
-        raise DataError(
-            f"{source} has {counts[0]:,} lines and {target} {counts[1]:,}: they must be parallel. Is one "
-            f"cut short, or does a sentence have a line break in it?"
-        )
+    def __init__(self, path: Path, fields: tuple[str, str] | None, names: tuple[str, str]) -> None:
+        super().__init__(path)
+        self.path, self.fields, self.names = path, fields, names
 
+    def read(self) -> Iterator[Pair]:
+        """Yield the two columns of every row that is not blank.
 
-def tsv(path: Path, columns: Sequence[str] | None) -> Iterator[Pair]:
-    """Yield pairs from two columns of tab-separated text.
+        Raises:
+            DataError: there is no such column, or a row lacks it.
+        """
+        columns, width = (0, 1), 2
+        for number, line in enumerate(read_text(self.path), start=1):
+            cells = line.split("\t")
+            if number == 1:
+                columns, width, header = self._columns(cells)
+                if header:
+                    continue
+            if not line.strip():
+                yield "", ""
+            elif len(cells) < width or (self.fields is None and len(cells) > width):
+                raise DataError(
+                    f"{self.path}, line {number}: has {len(cells)} columns, where {width} are needed. Columns are "
+                    f"separated by tabulators."
+                )
+            else:
+                yield cells[columns[0]], cells[columns[1]]
 
-    Args:
-        path: of the file.
-        columns: names in its first line, or numbers from 1; None: the first two columns, and no line of names.
-
-    Raises:
-        DataError: a column is not there, in the file or in a line.
-    """
-    rows = lines_with_tabs(path)
-    places = [0, 1]
-    if columns and all(name.isdecimal() for name in columns):
-        places = [int(name) - 1 for name in columns]
-    elif columns:
-        header = next(rows, [])
-        if missing := [name for name in columns if name not in header]:
-            raise DataError(f"{path}: has no column {missing[0]!r}. Its first line names {', '.join(header)}.")
-        places = [header.index(name) for name in columns]
-    for number, row in enumerate(rows, start=1):
-        if len(row) <= max(places):
-            raise DataError(f"{path}, row {number}: has {len(row)} columns, and {max(places) + 1} are needed.")
-        yield row[places[0]], row[places[1]]
-
-
-def lines_with_tabs(path: Path) -> Iterator[list[str]]:
-    """Yield the cells of each line of tab-separated text, without quoting.
-
-    Raises:
-        DataError: see :func:`lines`.
-    """
-    with _opened(path) as stream:
-        for number, raw in enumerate(stream, start=1):
-            yield [_text(path, number, cell) for cell in raw.rstrip(b"\r\n").split(b"\t")]
-
-
-def jsonl(path: Path, keys: Sequence[str]) -> Iterator[Pair]:
-    """Yield pairs from two keys of the JSON objects that stand one a line.
-
-    Args:
-        path: of the file.
-        keys: two names; dots lead into objects within.
-
-    Raises:
-        DataError: a line is no JSON object, or a key of it is missing or no text.
-    """
-    for number, line in enumerate(lines(path), start=1):
-        if not line:
-            continue
-        try:
-            found = json.loads(line)
-        except ValueError as error:
-            raise DataError(f"{path}, line {number}: is no JSON ({error}). Each line must be one object.") from error
-        source, target = (_value(path, number, found, key) for key in keys)
-        yield source, target
+    def _columns(self, first: list[str]) -> tuple[tuple[int, int], int, bool]:
+        """Return the two columns' places, how many columns a row must have, and whether the first row is a header."""
+        cells = [clean(cell) for cell in first]
+        header = True
+        if self.fields is None:
+            if len(cells) != 2:
+                raise DataError(
+                    f"{self.path}, line 1: has {len(cells)} columns separated by tabulators. Two are needed; of more, "
+                    f"say which by their numbers or by what the first line calls them: --fields 1,2."
+                )
+            header = {cell.casefold() for cell in cells} == {name.casefold() for name in self.names}
+            order = [cell.casefold() for cell in cells].index(self.names[0].casefold()) if header else 0
+            places = (order, 1 - order)
+        elif all(field.isdecimal() for field in self.fields):
+            header, places = False, (int(self.fields[0]) - 1, int(self.fields[1]) - 1)
+            if min(places) < 0 or max(places) >= len(cells):
+                raise DataError(f"{self.path} has {len(cells)} columns: --fields takes two numbers from 1 on.")
+        elif missing := [field for field in self.fields if field not in cells]:
+            raise DataError(f"{self.path}: no column {missing[0]!r}. Its first line names {', '.join(cells)[:200]}.")
+        else:
+            places = (cells.index(self.fields[0]), cells.index(self.fields[1]))
+        taken = " and ".join(f"{place + 1}{f' ({cells[place]})' if header else ''}" for place in places)
+        self.notes.append(f"{self.path}: source and target are columns {taken}")
+        return places, len(cells) if self.fields is None else max(places) + 1, header
 
 
-def _value(path: Path, number: int, record: Any, key: str) -> str:
-    value = record
-    for part in key.split("."):
-        if not isinstance(value, dict) or part not in value:
-            names = ", ".join(record) if isinstance(record, dict) else "none"
-            raise DataError(f"{path}, line {number}: has no {key!r}; its keys are {names}. Name two by --fields.")
-        value = value[part]
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+class JsonPairs(Pairs):
+    """Two values of every object of a JSON-lines file. A key with dots reaches into objects: translation.en."""
+
+    def __init__(self, path: Path, fields: tuple[str, str]) -> None:
+        super().__init__(path)
+        self.path, self.fields = path, fields
+
+    def read(self) -> Iterator[Pair]:
+        """Yield the two values of every line that is not blank.
+
+        Raises:
+            DataError: a line is no JSON object, lacks a key, or has no text there.
+        """
+        for number, line in enumerate(read_text(self.path), start=1):
+            if not line.strip():
+                yield "", ""
+                continue
+            where = f"{self.path}, line {number}"
+            try:
+                entry = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise DataError(f"{where}: no JSON ({error}). Each line must be one object.") from error
+            if isinstance(entry, list):
+                raise DataError(
+                    f"{where}: a list, where each line must be one object: `jq -c '.[]' {self.path.name}` makes lines."
+                )
+            yield _text(entry, self.fields[0], where), _text(entry, self.fields[1], where)
+
+
+def _text(entry: Any, field: str, where: str) -> str:
+    """Return the text of one key; a list of texts is joined, null is empty."""
+    value = entry
+    for key in [field] if isinstance(entry, dict) and field in entry else field.split("."):
+        if not isinstance(value, dict) or key not in value:
+            there = ", ".join(value) if isinstance(value, dict) else f"no keys but {json.dumps(value)[:40]}"
+            raise DataError(f"{where}: no key {key!r}; there is {there[:200]}. Name the keys: --fields SOURCE,TARGET.")
+        value = value[key]
+    if value is None:
+        return ""
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
         value = " ".join(value)
-    if not isinstance(value, str):
-        raise DataError(f"{path}, line {number}: {key} is no text but a {type(value).__name__}.")
-    return " ".join(value.split())
-
-
-def tmx(path: Path, languages: tuple[str, str]) -> Iterator[Pair]:
-    """Yield the pairs of a translation memory in these languages; units that lack one are left out.
-
-    Args:
-        path: of the file.
-        languages: codes such as ``en``; ``en-GB`` in the file counts as ``en``.
-
-    Raises:
-        DataError: it is no well-formed XML, declares entities, or has no unit in both languages.
-    """
-    from lxml import etree
-
-    found, seen = 0, set()
-    options = {"resolve_entities": False, "no_network": True, "load_dtd": False, "huge_tree": False}
-    try:
-        with _opened(path) as stream:
-            for _, unit in etree.iterparse(stream, events=("end",), tag="tu", **options):
-                if unit.getroottree().docinfo.internalDTD is not None and _declares(unit):
-                    raise DataError(f"{path}: declares entities, which no translation memory needs. Take them out.")
-                texts = {}
-                for variant in unit.iterfind("tuv"):
-                    code = (variant.get(_XML_LANG) or variant.get("lang") or "").lower()
-                    segment = variant.find("seg")
-                    text = "" if segment is None else "".join(segment.itertext())
-                    seen.add(code)
-                    texts.update({want: " ".join(text.split()) for want in languages if _is(code, want)})
-                if len(texts) == 2:
-                    found += 1
-                    yield texts[languages[0]], texts[languages[1]]
-                unit.clear()
-    except etree.XMLSyntaxError as error:
-        raise DataError(f"{path}: is no well-formed TMX ({error}).") from error
-    if not found:
-        raise DataError(
-            f"{path}: has no unit in {' and '.join(languages)}; its languages are {', '.join(sorted(seen))}."
-        )
-
-
-def _declares(unit: Any) -> bool:
-    return any(True for _ in unit.getroottree().docinfo.internalDTD.iterentities())
-
-
-def _is(code: str, wanted: str) -> bool:
-    return code == wanted.lower() or code.replace("_", "-").split("-")[0] == wanted.lower()
+    if not isinstance(value, str) or re.search("[\0\ud800-\udfff]", value):
+        raise DataError(f"{where}: {field!r} is {json.dumps(value)[:40]}, no text, or has characters that are none.")
+    return value

@@ -18,13 +18,22 @@ import torch
 from torch import Tensor
 
 from lmfusion.errors import InputError
+from lmfusion.text.two_bpe import pack_pair
 
 logger = logging.getLogger(__name__)
 
+PAIR = "lmfusion"
 ENTRY = "text"
 """Of the checkpoint."""
-BPE = {"sentencepiece": "sentencepiece_model", "subword_nmt": "bpe_codes", "fastbpe": "bpe_codes"}
+BPE = {
+    "sentencepiece": "sentencepiece_model",
+    "subword_nmt": "bpe_codes",
+    "fastbpe": "bpe_codes",
+    PAIR: "bpe_pair",
+}
 """The kinds of BPE that a checkpoint can hold, and the value of their configuration that names their file."""
+PAIRED = ("src_bpe", "tgt_bpe")
+"""The values that name the files of the two segmentations of a pair."""
 TOKENIZERS = ("moses", "moses_monolingual", "nltk", "space")
 _PLAIN = (bool, int, float, str)
 
@@ -125,7 +134,7 @@ def _plain(section: Any, known: Any) -> dict[str, Any]:
         return {}
     if section["_name"] not in known:
         raise ValueError(f"{section['_name']!r} is none of {', '.join(known)}")
-    files = set(BPE.values())
+    files = {*BPE.values(), *PAIRED}
     return {name: value for name, value in section.items() if isinstance(value, _PLAIN) and name not in files}
 
 
@@ -143,9 +152,7 @@ def collect(cfg: Mapping[str, Any]) -> TextKit | None:
     folder = str(task.get("data") or "").split(":")[0]
     paths = [Path(folder) / f"dict.{language}.txt" for language in languages]
     bpe, tokenizer = _section(cfg.get("bpe")), _section(cfg.get("tokenizer"))
-    if bpe and (bpe.get("_name") not in BPE or not bpe.get(BPE[bpe["_name"]])):
-        return None
-    content = _read(bpe[BPE[bpe["_name"]]]) if bpe else b""
+    content = _bpe_file(bpe) if bpe else b""
     dictionaries = [_read(str(path)) for path in paths]
     if content is None or None in dictionaries or not (bpe or dictionaries):
         return None
@@ -158,6 +165,24 @@ def collect(cfg: Mapping[str, Any]) -> TextKit | None:
 def _section(section: Any) -> dict[str, Any]:
     values = section if isinstance(section, Mapping) else vars(section) if hasattr(section, "__dict__") else {}
     return dict(values)
+
+
+def _bpe_file(bpe: dict[str, Any]) -> bytes | None:
+    """Return the content of the file of a BPE, or of both files of a pair as one; None where there is none."""
+    kind = bpe.get("_name")
+    if kind == PAIR and any(bpe.get(name) for name in PAIRED):
+        return _read_pair(*(bpe.get(name) for name in PAIRED))
+    return _read(bpe[BPE[kind]]) if kind in BPE and bpe.get(BPE[kind]) else None
+
+
+@lru_cache
+def _read_pair(src_bpe: str | None, tgt_bpe: str | None) -> bytes | None:
+    """Return both segmentations as one file, read once a process."""
+    try:
+        return pack_pair(src_bpe, tgt_bpe)
+    except InputError as error:
+        logger.warning(f"checkpoints will not hold their segmentation, and will need it: {error}")
+        return None
 
 
 @lru_cache

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
+import os
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import sentencepiece
 
 from lmfusion.text import textio
 
+logger = logging.getLogger(__name__)
 SPECIAL_SYMBOLS = 3  # sentencepiece's <unk>, <s>, </s>
 SAMPLE_LINES = 5_000_000
 FAIRSEQ_SYMBOLS = frozenset(("<s>", "<pad>", "</s>", "<unk>"))
@@ -50,25 +55,42 @@ def learn(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = 
     model = io.BytesIO()
     sentencepiece.set_random_generator_seed(seed)
     try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=sentences(paths),
-            model_writer=model,
-            model_type="bpe",
-            vocab_size=size + SPECIAL_SYMBOLS,
-            character_coverage=0.9999,
-            user_defined_symbols=[f"\u2581{word}" for word in words],
-            normalization_rule_name="identity",
-            input_sentence_size=SAMPLE_LINES,
-            shuffle_input_sentence=True,
-            num_threads=1,
-            minloglevel=1,
-        )
+        with _warnings_logged():
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=sentences(paths),
+                model_writer=model,
+                model_type="bpe",
+                vocab_size=size + SPECIAL_SYMBOLS,
+                character_coverage=0.9999,
+                user_defined_symbols=[f"\u2581{word}" for word in words],
+                normalization_rule_name="identity",
+                input_sentence_size=SAMPLE_LINES,
+                shuffle_input_sentence=True,
+                num_threads=1,
+                minloglevel=1,
+            )
     except RuntimeError as error:
         raise textio.DataError(
             f"{', '.join(map(str, paths))}: a BPE of {size} symbols cannot be learned from this "
-            f"text. Give more text or a smaller --size. (sentencepiece: {error})"
+            f"text. Give more text or ask for fewer symbols. (sentencepiece: {error})"
         ) from error
     return model.getvalue()
+
+
+@contextmanager
+def _warnings_logged() -> Iterator[None]:
+    """Log what sentencepiece's C++ code writes to standard error."""
+    with tempfile.TemporaryFile() as stream:
+        terminal = os.dup(2)
+        os.dup2(stream.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+            stream.seek(0)
+            for line in stream.read().decode("utf-8", errors="replace").splitlines():
+                logger.warning(f"sentencepiece: {line.split(') ')[-1]}")
 
 
 def load_processor(model: Path) -> sentencepiece.SentencePieceProcessor:
@@ -112,6 +134,30 @@ def write_dictionary(model: Path, path: Path) -> int:
     with textio.writing(path) as stream:
         stream.writelines(f"{symbol} 1\n" for symbol in symbols)
     return len(symbols)
+
+
+def check_dictionary(model: Path, dictionary: Path, given_model: Path | None, given_dictionary: Path | None) -> None:
+    """Check that dictionary and BPE belong together.
+
+    Args:
+        model: sentencepiece model.
+        dictionary: fairseq's dictionary.
+        given_model: where the model comes from, for messages; None: it was learned.
+        given_dictionary: the same of the dictionary.
+
+    Raises:
+        DataError: they do not; names the first symbol that differs.
+    """
+    symbols = dictionary_symbols(load_processor(model))
+    listed = [line.rsplit(" ", 1)[0] for line in textio.read_lines(dictionary)]
+    for number in range(max(len(symbols), len(listed))):
+        ours, theirs = symbols[number : number + 1], listed[number : number + 1]
+        if ours != theirs:
+            raise textio.DataError(
+                f"{given_dictionary or dictionary}, line {number + 1}: the dictionary has {theirs or 'no symbol'} "
+                f"where the BPE {given_model or model} has {ours or 'none'}. Give the --dict that was written with "
+                f"this --spm, and delete {model} and {dictionary}."
+            )
 
 
 def learn_to_files(

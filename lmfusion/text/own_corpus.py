@@ -1,85 +1,38 @@
-"""Make a corpus folder of a user's own files: pairs split into train, valid and test, plain text beside them."""
+"""A person's own text -> a corpus folder: read, checked, valid and test split off, nothing held out left in train."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import chain
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
+from typing import TextIO
 
-from lmfusion.text import formats, held_out, suspicions, textio
-from lmfusion.text.corpus import file_hash
-from lmfusion.text.formats import Pair
-from lmfusion.text.held_out import key, pair_key
+import numpy as np
+from numpy.typing import NDArray
+
+from lmfusion.text import corpus, held_out, mono, suspicions, textio
+from lmfusion.text.formats import Pair, Pairs, PlainPairs, UnequalError
+from lmfusion.text.held_out import PairHashes
+from lmfusion.text.opening import clean, read_text
+from lmfusion.text.own_request import Request
 from lmfusion.text.textio import DataError
 
-MOST_SHARED = 0.5
-"""Share of a given test set that may stand in the training pairs before the two are taken for one."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """Describe a user's files.
-
-    Attributes:
-        source: name of the source side, a language's code unless ``text_language`` is set.
-        target: of the target side.
-        pairs: two files that belong together line by line.
-        tsv: a file with a pair a line; likewise ``jsonl`` and ``tmx``.
-        fields: names of the two columns or keys.
-        text: files of plain text; the suffix is the language (``plain.en``).
-        held_out: number of pairs to split off for each of valid and test.
-        seed: of the split.
-        text_language: the language of both sides, where they are not named by languages.
-        valid: two files to validate on, instead of splitting pairs off.
-        test: two files to test on.
-    """
-
-    source: str
-    target: str
-    pairs: tuple[Path, Path] | None = None
-    tsv: Path | None = None
-    jsonl: Path | None = None
-    tmx: Path | None = None
-    fields: tuple[str, str] | None = None
-    text: tuple[Path, ...] = ()
-    held_out: int = 1000
-    seed: int = 1
-    text_language: str | None = None
-    valid: tuple[Path, Path] | None = None
-    test: tuple[Path, Path] | None = None
-
-    def inputs(self) -> list[Path]:
-        """Return all files."""
-        sides = [*(self.pairs or ()), *(self.valid or ()), *(self.test or ())]
-        return [*sides, *filter(None, (self.tsv, self.jsonl, self.tmx)), *self.text]
-
-    def read_pairs(self) -> Iterator[Pair]:
-        """Yield the pairs to train on and to split."""
-        if self.pairs:
-            return formats.parallel(*self.pairs)
-        if self.tsv:
-            return formats.tsv(self.tsv, self.fields)
-        if self.jsonl:
-            return formats.jsonl(self.jsonl, self.fields or (self.source, self.target))
-        if self.tmx:
-            return formats.tmx(self.tmx, (self.source, self.target))
-        raise DataError("no sentence pairs: give --pairs FILE FILE, --tsv, --jsonl or --tmx.")
-
-    def languages(self) -> list[str]:
-        """Return the languages of plain text, each once."""
-        return [self.text_language] if self.text_language else [self.source, self.target]
+MOST_KNOWN = 0.05
+"""A given test set of which a larger share is in the training text tests nothing."""
+SAMPLE = 2000  # pairs or lines that are looked at for what seems wrong
 
 
 @dataclass
 class Summary:
-    """Tell what became of the files.
+    """Report of what became of the text.
 
     Attributes:
-        counts: lines by file of the corpus folder.
-        notes: what a person should know, a line each.
-        sources: SHA-256 of each file that was read, by name.
+        counts: numbers of pairs by split, and of lines by monolingual file: {"train": 9000, "mono.train.en": 8100}.
+        notes: what a person should know, one line each.
+        sources: SHA-256 of each file that was read, by its name, or by its path where two have the same name.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -87,142 +40,193 @@ class Summary:
     sources: dict[str, str] = field(default_factory=dict)
 
 
-def build(request: Request, folder: Path) -> Summary:
-    """Write train, valid and test pairs and plain text as data preparation reads them.
+def build(request: Request, folder: Path, longest: int | None = None) -> Summary:
+    """Write {train,valid,test}.{source,target} and mono.{train,valid}.{language} into a folder.
 
-    Pairs with an empty side and repeated pairs are left out; so are training pairs and plain sentences that share a
-    sentence with valid or test. Which pairs are held out depends on their hashes alone, so that text added later
-    moves few of them.
+    The same text and request give the same files. Files appear under their names only when they are complete.
 
     Args:
-        request: the files.
-        folder: to write ``train.en`` … ``mono.train.en`` … into.
+        request: the text and how to split it.
+        folder: where the files go; made if it does not exist.
+        longest: most characters of either side of a pair that is split off, so that no model refuses to read it; of
+            the target only, where both sides are in one language and sources are cut. Longer pairs stay in train.
 
     Raises:
-        DataError: something is wrong with a file (it is named, with the line), or there is too little text.
+        DataError: something in the text or the request that a person has to fix.
     """
-    summary = Summary(sources={path.name: file_hash(path) for path in request.inputs() if path.is_file()})
-    given = {split: list(formats.parallel(*files)) for split, files in _given(request).items()}
-    chosen: dict[str, set[int]] = {"test": set(), "valid": set()}
-    if len(given) < 2:
-        test, valid = held_out.choose_pairs(request.read_pairs(), request.held_out, request.seed)
-        chosen = {"test": set() if "test" in given else test, "valid": set() if "valid" in given else valid}
-    sides = _write_pairs(request, folder, given, chosen, summary)
-    for language in request.languages():
-        _write_plain(request, folder, language, sides, summary)
-    summary.notes += suspicions.about(request, folder)
+    request.check(folder)
+    reader, texts = request.reader(), request.texts()
+    summary = Summary(sources=_sources(request.inputs()))
+    pairs = _hash_pairs(reader, request.seed)
+    summary.notes += reader.notes
+    given = {split: _hash_given(split, paths, request.seed) for split, paths in request.given.items()}
+    _check_given(given, pairs, summary)
+    summary.counts = {split: len(pairs) for split, pairs in given.items()}
+    missing = [split for split in ("test", "valid") if split not in given]
+    limits = None if request.text_language else longest, longest
+    fate = held_out.assign(pairs, request.held_out, missing, given.values(), limits)
+    _describe(fate, summary)
+    sample = _write_pairs(request, reader, fate, folder, summary)
+    if request.text_language is None:
+        summary.notes += suspicions.alignment(pairs.lengths)
+    summary.notes += suspicions.pairs(sample, request.sides, request.text_language is not None)
+    for language, paths in texts.items():
+        _write_mono(request, language, paths, folder, summary)
+    summary.notes += _compare_languages(request, sample, texts)
     return summary
 
 
-def _given(request: Request) -> dict[str, tuple[Path, Path]]:
-    return {split: files for split, files in (("test", request.test), ("valid", request.valid)) if files}
+def _sources(paths: list[Path]) -> dict[str, str]:
+    names = [path.name for path in paths]
+    return {path.name if names.count(path.name) == 1 else str(path): corpus.file_hash(path) for path in paths}
+
+
+def _hash_pairs(reader: Pairs, seed: int) -> PairHashes:
+    """Read all pairs once.
+
+    Raises:
+        DataError: a file is wrong, or has no pair.
+    """
+    try:
+        pairs = PairHashes(reader, seed)
+    except UnequalError as error:
+        lengths = [(len(clean(left)), len(clean(right))) for left, right in zip(*map(read_text, reader.paths))]
+        start = suspicions.misaligned_from(np.array(lengths, np.int64).reshape(-1, 2))
+        hint = f" Lines belong together up to about line {start:,}." if start else ""
+        raise DataError(f"{error}{hint}") from error
+    if pairs.empty.all():
+        names = " and ".join(map(str, reader.paths))
+        raise DataError(f"{names}: no pair has text on both sides. One sentence a line and side is needed.")
+    return pairs
+
+
+def _hash_given(split: str, paths: PlainPairs, seed: int) -> PairHashes:
+    """Read a held-out set that was given.
+
+    Raises:
+        DataError: it is empty, or a pair in it lacks a side.
+    """
+    pairs = PairHashes(paths, seed)
+    if not len(pairs) or pairs.empty.any():
+        number = int(np.argmax(pairs.empty)) + 1
+        raise DataError(
+            f"--{split} {paths.paths[0]} {paths.paths[1]}, line {number}: empty. Take the pair out of both files."
+        )
+    return pairs
+
+
+def _check_given(given: dict[str, PairHashes], pairs: PairHashes, summary: Summary) -> None:
+    """Refuse held-out sets that are known from train, or of which one is the other.
+
+    Raises:
+        DataError: naming the set and how many of its pairs are known.
+    """
+    known = {split: [("the training text", pairs)] for split in given}
+    if len(given) == 2:
+        known["valid"].append(("the test set", given["test"]))
+    for split, others in known.items():
+        mine = given[split].ranks["test"]
+        for name, other in others:
+            same = int(np.isin(mine, other.ranks["test"]).sum())
+            if same > MOST_KNOWN * len(mine):
+                raise DataError(
+                    f"--{split}: {same:,} of its {len(mine):,} pairs are in {name} as well, more than "
+                    f"{MOST_KNOWN:.0%}. Leave out --{split}, so that one is split off, or give text without them."
+                )
+            if same:
+                summary.notes.append(f"{same:,} of the {len(mine):,} pairs of --{split} are in {name} as well")
+
+
+def _describe(fate: NDArray[np.uint8], summary: Summary) -> None:
+    """Note how many pairs were left out, and why."""
+    reasons = {
+        held_out.EMPTY: "pairs with an empty side left out",
+        held_out.DUPLICATE: "pairs left out that are exactly as an earlier one",
+        held_out.RESEMBLES: "pairs left out of train because valid or test has their source or target",
+    }
+    for code, reason in reasons.items():
+        if count := int((fate == code).sum()):
+            summary.notes.append(f"{count:,} of {len(fate):,} {reason}")
 
 
 def _write_pairs(
-    request: Request, folder: Path, given: dict[str, list[Pair]], chosen: dict[str, set[int]], summary: Summary
-) -> tuple[set[int], set[int]]:
-    """Write the pairs of all splits; return the hashes of the held-out sides."""
-    held = {split: list(pairs) for split, pairs in given.items()}
-    for pair in request.read_pairs() if any(chosen.values()) else ():
-        for split, keys in chosen.items():
-            if all(pair) and (whole := pair_key(pair, request.seed)) in keys:
-                keys.discard(whole)  # once
-                held.setdefault(split, []).append(pair)
-    flat = list(chain.from_iterable(held.values()))
-    sides = ({key(source) for source, _ in flat}, {key(target) for _, target in flat})
-    why: Counter[str] = Counter()
-    for split, pairs in given.items():
-        _refuse_leak(request, split, pairs)
-    wholes = {pair_key(pair, request.seed) for split in held if split not in given for pair in held[split]}
-    _write_split(request, folder, "train", _training(request, sides, wholes, why), summary)
-    for split, pairs in held.items():
-        _write_split(request, folder, split, iter(pairs), summary)
-    if not summary.counts[f"train.{request.source}"]:
-        raise DataError(f"no pair is left to train on ({_listed(why)}).")
-    if why:
-        summary.notes.append(f"training pairs left out: {_listed(why)}")
-    return sides
+    request: Request, reader: Pairs, fate: NDArray[np.uint8], folder: Path, summary: Summary
+) -> list[Pair]:
+    """Write the pairs of all splits, in their order, and return some from all over train."""
+    places = np.flatnonzero(fate == held_out.TRAIN)
+    wanted = set(places[np.linspace(0, len(places) - 1, min(SAMPLE, len(places))).astype(int)].tolist())
+    splits = [split for split in corpus.BITEXT_SPLITS if split not in request.given]
+    sample = []
+    with ExitStack() as stack:
+        files = {held_out.SPLITS[split]: _open(stack, request, split, folder) for split in splits}
+        for place, (pair, code) in enumerate(zip(reader, fate.tolist())):
+            for stream, text in zip(files.get(code, ()), pair):
+                stream.write(text + "\n")
+            if place in wanted:
+                sample.append(pair)
+        for split, pairs in request.given.items():
+            streams = _open(stack, request, split, folder)
+            for pair in pairs:
+                for stream, text in zip(streams, pair):
+                    stream.write(text + "\n")
+    summary.counts |= {split: int((fate == held_out.SPLITS[split]).sum()) for split in splits}
+    return sample
 
 
-def _training(
-    request: Request, sides: tuple[set[int], set[int]], split_off: set[int], why: Counter[str]
-) -> Iterator[Pair]:
-    seen: set[int] = set()
-    for pair in request.read_pairs():
-        whole = pair_key(pair, request.seed)
-        if not all(pair):
-            why["a side is empty"] += 1
-        elif whole in split_off:
-            continue
-        elif whole in seen:
-            why["repeated"] += 1
-        elif key(pair[0]) in sides[0] or key(pair[1]) in sides[1]:
-            why["a sentence is in valid or test"] += 1
-        else:
-            seen.add(whole)
-            yield pair
+def _open(stack: ExitStack, request: Request, split: str, folder: Path) -> list[TextIO]:
+    return [stack.enter_context(textio.writing(folder / f"{split}.{side}")) for side in request.sides]
 
 
-def _refuse_leak(request: Request, split: str, pairs: list[Pair]) -> None:
-    """Refuse pairs to test on most of which are training pairs; fewer are taken out of these, and counted."""
-    keys = {pair_key(pair, request.seed) for pair in pairs}
-    found = keys & {pair_key(pair, request.seed) for pair in request.read_pairs()}
-    if len(found) > MOST_SHARED * len(keys):
-        raise DataError(
-            f"--{split}: {len(found):,} of its {len(keys):,} pairs are training pairs. Take them out, or leave "
-            f"--{split} away: --held-out splits pairs off."
-        )
+def _write_mono(request: Request, language: str, paths: list[Path], folder: Path, summary: Summary) -> None:
+    """Write the text of one language model."""
+    if not paths:
+        whose = "articles, cut into sentences" if request.text_language else "training pairs' side"
+        summary.notes.append(f"no --text in {language}: its language model learns from the {whose}")
+    read = partial(_mono_lines, request, language, paths, folder)
+    names = [f"mono.{split}.{language}" for split in corpus.MONO_SPLITS]
+    known = mono.hashes(_held_out_lines(request, language, folder))
+    train, valid, repeated, held = mono.write(read, known, request.seed, *(folder / name for name in names))
+    summary.counts |= {names[0]: train, names[1]: valid}
+    for count, reason in ((repeated, "that are exactly as an earlier one"), (held, "that valid or test has as well")):
+        if count:
+            summary.notes.append(f"{count:,} lines left out of the monolingual text in {language} {reason}")
+    lines = islice(textio.read_lines(folder / names[0]), SAMPLE)
+    if paths:
+        summary.notes += suspicions.lines(list(lines), f"--text in {language}")
 
 
-def _write_split(request: Request, folder: Path, split: str, pairs: Iterator[Pair], summary: Summary) -> None:
-    names = [f"{split}.{side}" for side in (request.source, request.target)]
-    count = 0
-    with textio.writing(folder / names[0]) as source, textio.writing(folder / names[1]) as target:
-        for count, pair in enumerate(pairs, start=1):  # noqa: B007
-            source.write(pair[0] + "\n")
-            target.write(pair[1] + "\n")
-    summary.counts.update(dict.fromkeys(names, count))
+def _mono_lines(request: Request, language: str, paths: list[Path], folder: Path) -> Iterator[str]:
+    if paths:
+        return map(clean, chain.from_iterable(map(read_text, paths)))
+    if request.text_language is None:
+        return textio.read_lines(folder / f"train.{language}")
+    articles = textio.read_lines(folder / f"train.{request.source}")
+    return chain.from_iterable(map(mono.sentences, articles))
 
 
-def _write_plain(
-    request: Request, folder: Path, language: str, sides: tuple[set[int], set[int]], summary: Summary
-) -> None:
-    """Write the plain text of one language, a part of it for validation."""
-    hidden = set.union(
-        *(keys for side, keys in zip((request.source, request.target), sides) if _is(request, side, language))
-    )
-    files = [path for path in request.text if language_of(path) == language or request.text_language]
-    if not files:
-        own = [side for side in (request.source, request.target) if _is(request, side, language)][:1]
-        files = [folder / f"train.{side}" for side in own]
-        summary.notes.append(f"no plain text in {language}: its language model has the training pairs' sentences alone")
-    why: Counter[str] = Counter()
-    chosen = held_out.choose_lines({key(line) for path in files for line in formats.lines(path) if line} - hidden)
-    names = {split: f"mono.{split}.{language}" for split in ("train", "valid")}
-    counts, seen = Counter(dict.fromkeys(names.values(), 0)), set[int]()
-    with textio.writing(folder / names["train"]) as train, textio.writing(folder / names["valid"]) as valid:
-        for line in chain.from_iterable(map(formats.lines, files)):
-            number = key(line)
-            if not line or number in seen or number in hidden:
-                why["empty" if not line else "in valid or test" if number in hidden else "repeated"] += 1
-                continue
-            seen.add(number)
-            (valid if number in chosen else train).write(line + "\n")
-            counts[names["valid" if number in chosen else "train"]] += 1
-    summary.counts.update(counts)
-    if why:
-        summary.notes.append(f"plain sentences in {language} left out: {_listed(why)}")
+def _held_out_lines(request: Request, language: str, folder: Path) -> Iterator[str]:
+    """Yield what valid and test have in a language: lines, and their sentences where lines are whole texts."""
+    sides = request.sides if request.text_language else (language,)
+    for side in sides:
+        for split in ("valid", "test"):
+            for line in textio.read_lines(folder / f"{split}.{side}"):
+                yield line
+                if request.text_language:
+                    yield from mono.sentences(line)
 
 
-def language_of(path: Path) -> str:
-    """Return the language in a file's name: plain.en, plain.en.gz."""
-    suffixes = [suffix[1:] for suffix in path.suffixes if suffix not in (".gz", ".xz", ".txt")]
-    return suffixes[-1] if suffixes else ""
-
-
-def _is(request: Request, side: str, language: str) -> bool:
-    return side == language or request.text_language == language
-
-
-def _listed(why: Counter[str]) -> str:
-    return ", ".join(f"{count:,} ({reason})" for reason, count in why.most_common())
+def _compare_languages(request: Request, sample: list[Pair], texts: dict[str, list[Path]]) -> list[str]:
+    """Note texts that look as if their languages were swapped."""
+    if request.text_language is not None:
+        return []
+    sides = {side: suspicions.profile(pair[n] for pair in sample) for n, side in enumerate(request.sides)}
+    notes = []
+    for split, paths in request.given.items():
+        some = list(islice(paths, SAMPLE))
+        theirs = {side: suspicions.profile(pair[n] for pair in some) for n, side in enumerate(request.sides)}
+        notes += suspicions.swapped(sides, theirs, f"--{split}")
+    for language, files in texts.items():
+        for path in files:
+            lines: Iterable[str] = islice(read_text(path), SAMPLE)
+            notes += suspicions.swapped(sides, {language: suspicions.profile(lines)}, str(path))
+    return notes

@@ -16,7 +16,6 @@ Subsets of a bitext are nested, and share everything else in OUT. Pairs of two k
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,6 +28,9 @@ from lmfusion.text import record as records
 
 class Preparation:
     """Fill one output folder, step by step."""
+
+    cuts_long_text = False
+    """Whether long lines of the language models' text are cut in pieces rather than dropped."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -55,16 +57,23 @@ class Preparation:
         with records.locked(self.out):
             record = records.Record(self.out, self.settings(), self.corpus.hashes())
             self.counts, self.save_record = record.counts, record.save
-            self.steps("text", self.corpus.names(), self.unpack)
-            corpora.check_parallel(self.corpus, self.out / "text")
-            self.steps("tok", self.corpus.names(), self.tokenize)
-            self.step(self.spm, self.make_bpe)
-            self.check_bpe()
-            self.steps("bpe", self.corpus.bitext_names() + self.corpus.lm_names(), self.encode)
-            self.check_lengths()
+            self.make_symbols()
             self.step(self.bitext_folder(), self.binarize_bitext)
             for lang in self.args.lm_langs:
                 self.step(self.out / f"lm.{lang}", self.binarize_lm)
+
+    def make_symbols(self) -> None:
+        """Make everything up to text in BPE symbols.
+
+        Raises:
+            DataError: anything wrong with the input.
+        """
+        self.steps("text", self.corpus.names(), self.unpack)
+        corpora.check_parallel(self.corpus, self.out / "text")
+        self.steps("tok", self.corpus.names(), self.tokenize)
+        self.step(self.spm, self.make_bpe)
+        learn_bpe.check_dictionary(self.spm, self.dictionary, self.args.spm, self.args.dict)
+        self.steps("bpe", self.corpus.bitext_names() + self.corpus.lm_names(), self.encode)
 
     def step(self, target: Path, make: Callable[[Path], str]) -> None:
         """Make `target` unless it is there, and say so."""
@@ -93,7 +102,6 @@ class Preparation:
             "tokenizer": tokenize_text.tokenizer_flags(),
             "bpe": bpe,
             "max_length": self.args.max_length,
-            **({"cut_source": True} if self.args.cut_source else {}),
             "max_ratio": self.args.max_ratio,
             "more_text": bool(self.args.more_text),
         }
@@ -111,56 +119,18 @@ class Preparation:
     def make_bpe(self, target: Path) -> str:
         """Make the joint BPE and its dictionary: given, or learned on the monolingual text."""
         if self.args.spm:
-            copy_file(self.args.dict, self.dictionary)
-            copy_file(self.args.spm, target)
+            textio.copy_file(self.args.dict, self.dictionary)
+            textio.copy_file(self.args.spm, target)
             return f"copied from {self.args.spm}"
         mono = [self.out / "tok" / f"mono.train.{x}" for x in self.corpus.mono_langs_for_bpe]
         print(f"learning a joint BPE of {self.args.bpe_size} symbols …", flush=True)
         learn_bpe.learn_to_files(mono, self.args.bpe_size, self.args.seed, target, self.dictionary)
         return f"{self.args.bpe_size} symbols learned"
 
-    def check_bpe(self) -> None:
-        """Check that dictionary and BPE belong together.
-
-        Raises:
-            DataError: they do not; names the first symbol that differs.
-        """
-        symbols = learn_bpe.dictionary_symbols(learn_bpe.load_processor(self.spm))
-        listed = [line.rsplit(" ", 1)[0] for line in textio.read_lines(self.dictionary)]
-        for number in range(max(len(symbols), len(listed))):
-            ours, theirs = symbols[number : number + 1], listed[number : number + 1]
-            if ours != theirs:
-                raise textio.DataError(
-                    f"{self.args.dict or self.dictionary}, line {number + 1}: the dictionary has "
-                    f"{theirs or 'no symbol'} where the BPE {self.args.spm or self.spm} has "
-                    f"{ours or 'none'}. Give the --dict that was written with this --spm, and "
-                    f"delete {self.spm} and {self.dictionary}."
-                )
-
     def encode(self, target: Path) -> None:
         """Write BPE symbols of one file."""
         source = self.out / "tok" / target.name
         encode_bpe.encode_file(source, target, self.spm, self.args.workers)
-        if self.args.cut_source and target.suffix == f".{self.args.source_lang}":
-            lines = [" ".join(line.split(" ")[: self.args.max_length]) for line in textio.read_lines(target)]
-            with textio.writing(target) as stream:
-                stream.writelines(line + "\n" for line in lines)
-
-    def check_lengths(self) -> None:
-        """Refuse a sentence to validate or test on that no model will read, before any is trained.
-
-        Raises:
-            DataError: naming the file and the line.
-        """
-        for name in self.corpus.bitext_names():
-            if name.startswith("train."):
-                continue
-            for number, line in enumerate(textio.read_lines(self.out / "bpe" / name), start=1):
-                if (length := line.count(" ") + 1) > self.args.max_length:
-                    raise textio.DataError(
-                        f"{self.corpus.find(name)}, line {number}: has {length} BPE symbols, more than the "
-                        f"{self.args.max_length} that models read. Cut it, split it or take the pair out."
-                    )
 
     def bitext_folder(self) -> Path:
         """Return where the binarized bitext goes."""
@@ -170,7 +140,8 @@ class Preparation:
         """Write filtered training pairs, valid and test in fairseq's format."""
         bpe, langs = self.out / "bpe", (self.args.source_lang, self.args.target_lang)
         with binarize.making_folder(target) as work:
-            train = (work / f"train.{langs[0]}", work / f"train.{langs[1]}")
+            kept = self.filtered_folder(target, work)
+            train = (kept / f"train.{langs[0]}", kept / f"train.{langs[1]}")
             counts = binarize.filter_pairs(
                 (bpe / f"train.{langs[0]}", bpe / f"train.{langs[1]}"),
                 train,
@@ -179,7 +150,7 @@ class Preparation:
                 self.args.max_ratio,
             )
             flags = ["-s", langs[0], "-t", langs[1], "--tgtdict", str(self.dictionary)]
-            flags += ["--trainpref", str(work / "train")]
+            flags += ["--trainpref", str(kept / "train")]
             flags += ["--validpref", str(bpe / "valid"), "--testpref", str(bpe / "test")]
             return self.binarize(work, target.name, counts, flags, train)
 
@@ -187,21 +158,34 @@ class Preparation:
         """Write monolingual sentences of one language in fairseq's format."""
         flags, lang = ["--only-source"], target.suffix[1:]
         with binarize.making_folder(target) as work:
-            texts = tuple(work / split for split in corpora.MONO_SPLITS)
+            texts = tuple(self.filtered_folder(target, work) / split for split in corpora.MONO_SPLITS)
             counts = []
             for split, text in zip(corpora.MONO_SPLITS, texts):
                 sources = [self.out / "bpe" / name for name in self.corpus.lm_text(lang, split)]
-                counts.append(binarize.filter_sentences(sources, text, self.args.max_length))
+                counts.append(binarize.filter_sentences(sources, text, self.args.max_length, self.cuts_long_text))
                 flags += [f"--{split}pref", str(text)]
             return self.binarize(work, target.name, counts[0], flags, texts)
 
+    def filtered_folder(self, target: Path, work: Path) -> Path:
+        """Return where text that was filtered for the folder `target` goes, which is made as `work`."""
+        return work
+
+    def announce(self, name: str, flags: list[str]) -> None:
+        """Say with which flags of fairseq-preprocess a folder is filled; its log says so anyhow."""
+
     def binarize(self, work: Path, name: str, counts: dict[str, int], flags: list[str], texts: tuple[Path, ...]) -> str:
-        """Binarize into `work`, take the filtered `texts` out of it, and say what came of it."""
-        flags += ["--srcdict", str(self.dictionary)]
-        flags += ["--workers", str(self.args.workers or binarize.workers_for(texts[0]))]
+        """Binarize into `work`, take the filtered `texts` out if they lie there, and say what came of it."""
+        flags += [
+            "--srcdict",
+            str(self.dictionary),
+            "--workers",
+            str(self.args.workers or binarize.workers_for(texts[0])),
+        ]
+        self.announce(name, flags)
         files = binarize.fairseq_preprocess(work, flags, self.out / "logs" / f"{name}.log")
         for path in texts:
-            path.unlink()
+            if path.parent == work:
+                path.unlink()
         self.counts[name] = {"train": counts, "files": files}
         self.save_record()
         worst = max((file["unknown_percent"] for file in files.values()), default=0.0)
@@ -214,18 +198,6 @@ def text_langs(args: argparse.Namespace) -> tuple[str, ...]:
     return (args.text_lang,) if args.text_lang else (args.source_lang, args.target_lang)
 
 
-def copy_file(source: Path, target: Path) -> None:
-    """Copy a file; it gets its name when it is complete.
-
-    Raises:
-        DataError: there is no such file.
-    """
-    if not source.is_file():
-        raise textio.DataError(f"{source}: no such file")
-    shutil.copyfile(source, textio.partial_name(target))
-    textio.partial_name(target).replace(target)
-
-
 def parse_args(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the command line, that of this process by default.
 
@@ -234,8 +206,8 @@ def parse_args(words: Sequence[str] | None = None) -> argparse.Namespace:
     """
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", type=Path, help="folder with train.en[.xz], mono.train.en[.xz] …")
-    parser.add_argument("-s", "--source-lang", required=True)
-    parser.add_argument("-t", "--target-lang", required=True)
+    for flag in ("--source-lang", "--target-lang"):
+        parser.add_argument(flag[1:3], flag, required=True)
     parser.add_argument("--out", type=Path, required=True, help="folder to fill")
     parser.add_argument("--pairs", default="", metavar="PREFIX", help="parallel files are called PREFIX.train.…")
     parser.add_argument("--text-lang", help="language of both sides, where -s and -t are no languages")
@@ -247,7 +219,6 @@ def parse_args(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--lm-langs", nargs="*", help="LM data for these (default: those of both sides)")
     parser.add_argument("--more-text", type=Path, metavar="FOLDER", help="LMs train on its mono.more.en … as well")
     parser.add_argument("--max-length", type=int, default=250, help="symbols (default: 250)")
-    parser.add_argument("--cut-source", action="store_true", help="cut longer sources rather than drop or refuse them")
     parser.add_argument("--max-ratio", type=float, default=1.5, help="0: any (default: 1.5)")
     parser.add_argument("--workers", type=int, help="processes (default: all cores)")
     args = parser.parse_args(words)

@@ -28,6 +28,7 @@ class Prepared:
         text_language: the language of both sides, where these are not named by languages; else None.
         symbols: number of BPE symbols of the text that a language model of a side can train on, by the side's language.
         longest: most symbols in a sentence of any split, on either side or in the plain text.
+        source_limit: symbols after which texts to be summarized are cut, those to train on as those of a user; or None.
         origin: what the data were made from, for the model card: file names, SHA-256, licence where told.
     """
 
@@ -39,6 +40,7 @@ class Prepared:
     text_language: str | None = None
     symbols: dict[str, int] = field(default_factory=dict)
     longest: int = 0
+    source_limit: int | None = None
     origin: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -15,16 +15,22 @@ _CONSEQUENCE = "what was made stays, only its counts are lost"
 
 
 class Record:
-    """Keep settings, hashes of the input and counts of one output folder in OUT/prepare.json."""
+    """Keep settings, hashes of the input and counts of one output folder, in OUT/prepare.json or another file."""
 
-    def __init__(self, out: Path, settings: dict[str, Any], hashes: dict[str, str]) -> None:
+    def __init__(self, out: Path, settings: dict[str, Any], hashes: dict[str, str], name: str = "prepare.json") -> None:
         """Read the folder's record, or start one.
+
+        Args:
+            out: the folder.
+            settings: what has to be the same every time.
+            hashes: SHA-256 of every file that is read, by name.
+            name: of the record's file.
 
         Raises:
             DataError: the folder holds data prepared from other files or with other settings.
         """
         self.out = out
-        self.path = out / "prepare.json"
+        self.path = out / name
         self.counts: dict[str, Any] = {}
         self.settings = settings
         self.hashes = hashes
@@ -48,7 +54,7 @@ class Record:
         self.hashes = {**before["corpus_sha256"], **self.hashes}
 
     def save(self) -> None:
-        """Write prepare.json."""
+        """Write the file."""
         record = {"settings": self.settings, "corpus_sha256": self.hashes, "counts": self.counts}
         with textio.writing(self.path) as stream:
             json.dump(record, stream, indent=2, sort_keys=True)

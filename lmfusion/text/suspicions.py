@@ -1,112 +1,190 @@
-"""Guess from a sample what may be wrong with text, before hours are spent on it."""
+"""What may be wrong with a text, by cheap guesses: warnings with figures, for a person to judge."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from itertools import islice
-from pathlib import Path
-from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lmfusion.text import formats
+from lmfusion.text.held_out import fold
 
-SAMPLE = 5000
-LEAST = 200
-"""Fewer pairs say nothing."""
-LOW_CORRELATION = 0.3
-DOCUMENT = 120
-"""Words of a line that is no sentence."""
+FEW = 20  # pairs or lines below which nothing is guessed
+LONG_LINE = 150  # words: a document, not a sentence
+BLOCK = 200  # pairs whose lengths are compared at a time
+RELATED = 0.3  # correlation of lengths below which lines are not each other's translations; true pairs have 0.8 or more
+WORDS = {
+    "cs": "a je se na že v to s z o",
+    "da": "og er det en at på til af som ikke",
+    "de": "der die das und ist nicht ein eine mit für zu den",
+    "en": "the of and to is a in that for it with you",
+    "es": "el la de que y los las una por con es en",
+    "fi": "ja on ei että se oli hän ovat kun tai",
+    "fr": "le la les des et est une du que pas dans pour",
+    "hu": "a az és nem hogy egy is van meg",
+    "it": "il di che la un è per non una del sono gli",
+    "nl": "de het een van en is niet dat op te voor",
+    "pl": "i w nie na się z że jest do to",
+    "pt": "o que de não uma os para com é do da em",
+    "ro": "și de în la nu care cu pe este din",
+    "sv": "och är det en att på som av inte till",
+    "tr": "ve bir bu için ile da de çok olarak",
+}
+SCRIPTS = {
+    **dict.fromkeys("ru uk bg sr mk be kk".split(), ("CYRILLIC",)),
+    **dict.fromkeys("ar fa ur".split(), ("ARABIC",)),
+    **dict.fromkeys("hi mr ne".split(), ("DEVANAGARI",)),
+    "el": ("GREEK",),
+    "he": ("HEBREW",),
+    "th": ("THAI",),
+    "ka": ("GEORGIAN",),
+    "hy": ("ARMENIAN",),
+    "ko": ("HANGUL",),
+    "ja": ("HIRAGANA", "KATAKANA", "CJK"),
+    "zh": ("CJK",),
+}
+Profile = Counter[str]
 
 
-class Sides(Protocol):
-    """Name two sides."""
-
-    @property
-    def source(self) -> str:
-        """Return the source side's name."""
-
-    @property
-    def target(self) -> str:
-        """Return the target side's name."""
-
-    @property
-    def text_language(self) -> str | None:
-        """Return the language of both sides, where these are not named by languages."""
-
-
-def about(request: Sides, folder: Path) -> list[str]:
-    """Return warnings about a corpus folder, each a line with its figures.
+def pairs(sample: list[tuple[str, str]], sides: tuple[str, str], one_language: bool) -> list[str]:
+    """Return warnings about the pairs themselves.
 
     Args:
-        request: names of the sides.
-        folder: with ``train.SOURCE`` and so on.
+        sample: some of the pairs.
+        sides: what the two sides are called; the languages unless `one_language`.
+        one_language: whether both sides are in the same language, as in summarization.
     """
-    sources, targets = (
-        list(islice(formats.lines(folder / f"train.{side}"), SAMPLE)) for side in (request.source, request.target)
-    )
-    if len(sources) < LEAST:
+    if len(sample) < FEW:
         return []
-    if request.text_language:
-        return _tokenized(request.source, sources)
-    found = [*_identical(sources, targets), *_uncorrelated(sources, targets)]
-    found += [*_documents(request.source, sources), *_tokenized(request.source, sources)]
-    found += [*_tokenized(request.target, targets), *_swapped(request, folder, sources, targets)]
-    return found
+    notes = []
+    same = sum(fold(source) == fold(target) for source, target in sample) / len(sample)
+    if same > 0.3:
+        notes.append(f"{same:.0%} of the pairs have the same text on both sides: are they translated?")
+    texts = {side: [pair[number] for pair in sample] for number, side in enumerate(sides)}
+    for side, side_lines in texts.items():
+        notes += _tokenized(side_lines, f"the {side} side")
+        if not one_language:
+            notes += lines(side_lines, f"the {side} side")
+    if one_language and sum(len(target) > len(source) for source, target in sample) > 0.8 * len(sample):
+        notes.append(f"the {sides[1]} side is longer than the {sides[0]} side: swapped?")
+    if not one_language and _look_swapped(sides, texts):
+        notes.append(f"the {sides[0]} side looks like {sides[1]}, and the {sides[1]} side like {sides[0]}: swapped?")
+    return notes
 
 
-def _identical(sources: list[str], targets: list[str]) -> list[str]:
-    share = sum(source == target for source, target in zip(sources, targets)) / len(sources)
-    return [f"{share:.0%} of the pairs have the same text on both sides"] if share > 0.2 else []
-
-
-def _uncorrelated(sources: list[str], targets: list[str]) -> list[str]:
-    lengths = np.array([[len(source), len(target)] for source, target in zip(sources, targets)], dtype=float).T
-    if not all(np.std(each) > 0 for each in lengths):
+def lines(text: list[str], name: str) -> list[str]:
+    """Return a warning if lines are as long as documents."""
+    long = sum(line.count(" ") >= LONG_LINE for line in text)
+    if len(text) < FEW or long < 0.05 * len(text):
         return []
-    correlation = float(np.corrcoef(lengths)[0, 1])
-    if correlation >= LOW_CORRELATION:
-        return []
-    return [f"lengths of source and target hardly go together (correlation {correlation:.2f}): are lines shifted?"]
+    return [f"{name}: {long / len(text):.0%} of the lines have over {LONG_LINE} words; one sentence a line is expected"]
 
 
-def _documents(side: str, texts: list[str]) -> list[str]:
-    middle = int(np.median([text.count(" ") + 1 for text in texts]))
-    return [f"lines in {side} have {middle} words in the middle: are they sentences?"] if middle > DOCUMENT else []
+def _tokenized(text: list[str], name: str) -> list[str]:
+    """Return a warning if the marks stand apart from the words, as after a tokenizer, or words are in BPE pieces."""
+    marked = [line for line in text if re.search(r"\w ?[.,](\s|$)", line)]
+    apart = sum(bool(re.search(r"\w [.,](\s|$)", line)) for line in marked)
+    if len(marked) >= FEW and apart > 0.5 * len(marked):
+        return [f"{name} looks tokenized ({apart / len(marked):.0%} of the lines with . or , have a space before it)"]
+    pieces = sum("@@ " in line or "▁" in line for line in text)
+    if pieces > 0.1 * len(text):
+        return [f"{name} looks cut into BPE pieces ({pieces / len(text):.0%} of the lines have @@ or ▁)"]
+    return []
 
 
-def _tokenized(side: str, texts: list[str]) -> list[str]:
-    share = sum(text.endswith((" .", " ?", " !")) or " , " in text for text in texts) / len(texts)
-    if share < 0.3:
-        return []
-    return [f"{share:.0%} of the lines in {side} have spaces before punctuation: tokenized already? Give plain text."]
+def _look_swapped(sides: tuple[str, str], texts: dict[str, list[str]]) -> bool:
+    """Return whether every side whose language is known fits the other side's text at least twice as well."""
+    known = [side for side in sides if _base(side) in WORDS or _base(side) in SCRIPTS]
+    for side in known:
+        other = sides[1] if side == sides[0] else sides[0]
+        elsewhere = _fit(side, texts[other])
+        if elsewhere < 0.05 or elsewhere < 2 * _fit(side, texts[side]):
+            return False
+    return bool(known)
 
 
-def _swapped(request: Sides, folder: Path, sources: list[str], targets: list[str]) -> list[str]:
-    """Compare the sides with the plain text of both languages, by the frequencies of three letters."""
-    plain = [folder / f"mono.train.{side}" for side in (request.source, request.target)]
-    profiles = [_profile(islice(formats.lines(path), SAMPLE)) for path in plain]
-    straight = _likeness(profiles[0], _profile(sources)) + _likeness(profiles[1], _profile(targets))
-    crossed = _likeness(profiles[0], _profile(targets)) + _likeness(profiles[1], _profile(sources))
-    if crossed <= straight:
-        return []
-    return [
-        f"the {request.source} side looks like the plain text in {request.target}, and the other way round (likeness "
-        f"{crossed / 2:.2f} crossed, {straight / 2:.2f} as given): are two files swapped?"
-    ]
+def _base(language: str) -> str:
+    return re.split("[-_@]", language.casefold())[0]
 
 
-def _profile(texts: Iterable[str]) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for text in texts:
-        padded = f" {text.casefold()} "
+def _fit(language: str, text: list[str]) -> float:
+    """Return the share of words that are a language's commonest, or of letters that are of its script."""
+    base = _base(language)
+    if base in WORDS:
+        common = set(WORDS[base].split())
+        words = [word for line in text for word in re.findall(r"\w+", line.casefold())]
+        return sum(word in common for word in words) / max(1, len(words))
+    letters = [character for line in text for character in line if character.isalpha()]
+    return sum(unicodedata.name(x, "").startswith(SCRIPTS[base]) for x in letters) / max(1, len(letters))
+
+
+def profile(text: Iterable[str]) -> Profile:
+    """Return how often each three characters in a row occur in a text."""
+    counts: Profile = Counter()
+    for line in text:
+        padded = f" {line.casefold()} "
         counts.update(padded[start : start + 3] for start in range(len(padded) - 2))
     return counts
 
 
-def _likeness(first: Counter[str], second: Counter[str]) -> float:
-    """Return the cosine of two profiles."""
-    product = sum(count * second[letters] for letters, count in first.items())
-    norms = [float(np.sqrt(sum(count * count for count in each.values()))) for each in (first, second)]
-    return product / (norms[0] * norms[1]) if all(norms) else 0.0
+def swapped(sides: dict[str, Profile], texts: dict[str, Profile], name: str) -> list[str]:
+    """Return a warning if each of `texts` is more like the other side than like its own.
+
+    Args:
+        sides: source and target side of the training pairs.
+        texts: other text that should be like one side, or both, under the same names.
+        name: what to call it.
+    """
+    for side, text in texts.items():
+        own, other = (_likeness(text, sides[key]) for key in (side, *(key for key in sides if key != side)))
+        if sum(text.values()) < 500 or own > 0.8 * other:
+            return []
+    what = " and ".join(texts)
+    return [f"{name} in {what} is more like the other side of the training pairs: are languages or files swapped?"]
+
+
+def _likeness(one: Profile, other: Profile) -> float:
+    """Return the cosine of two profiles, by square roots so that the commonest do not decide alone."""
+    product = sum((count * other[key]) ** 0.5 for key, count in one.items())
+    return float(product / max(1.0, (sum(one.values()) * sum(other.values())) ** 0.5))
+
+
+def alignment(lengths: NDArray[np.int64]) -> list[str]:
+    """Return a warning if the two sides' lengths have nothing to do with each other, all over or from some line on.
+
+    Args:
+        lengths: characters, pairs x 2.
+    """
+    start = misaligned_from(lengths)
+    if start is None:
+        return []
+    where = f"from about line {start + 1:,} of {len(lengths):,} on" if start else "everywhere"
+    return [
+        f"{where}, the lengths of the two sides are unrelated: "
+        f"is line n of the one really the translation of line n of the other?"
+    ]
+
+
+def misaligned_from(lengths: NDArray[np.int64]) -> int | None:
+    """Return after how many pairs the two sides' lengths cease to be related, or None if they do not.
+
+    Args:
+        lengths: characters, pairs x 2.
+    """
+    blocks = [lengths[start : start + BLOCK] for start in range(0, len(lengths), BLOCK)]
+    blocks = [block for block in blocks if len(block) >= BLOCK // 2]
+    related = [_correlation(block) >= RELATED for block in blocks]
+    last = max((number for number, fits in enumerate(related) if fits), default=-1)
+    unrelated = len(blocks) - 1 - last
+    return (last + 1) * BLOCK if unrelated and unrelated >= min(3, len(blocks)) else None
+
+
+def _correlation(block: NDArray[np.int64]) -> float:
+    full = block[(block > 0).all(axis=1)]
+    logs = np.log(full) if len(full) else np.zeros((0, 2))
+    if len(full) < FEW or (logs.std(axis=0) < 0.1).any():
+        return 1.0  # lengths that hardly vary say nothing
+    return float(np.corrcoef(logs.T)[0, 1])

@@ -10,6 +10,7 @@ import errno
 import gzip
 import lzma
 import os
+import shutil
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -109,6 +110,18 @@ def refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
 def partial_name(path: Path) -> Path:
     """Return the name a file or folder has while it is being made."""
     return path.with_name(path.name + PARTIAL)
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a file; it gets its name when it is complete.
+
+    Raises:
+        DataError: there is no such file.
+    """
+    if not source.is_file():
+        raise DataError(f"{source}: no such file")
+    shutil.copyfile(source, partial_name(target))
+    partial_name(target).replace(target)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ read -ra TRIED <<<"$LM_UPDATES_TRIED"
 for updates in "${TRIED[@]}"; do
     [[ "$updates" =~ ^[1-9][0-9]*$ ]] || { echo "error: LM_UPDATES_TRIED: $updates is no number of updates." >&2; exit 2; }
 done
-if [[ -z "${NO_SETUP:-}" ]]; then
+if [[ -z "${NO_SETUP:-}" && -f scripts/setup.sh ]]; then
     bash scripts/setup.sh >/dev/null
     PATH="$PWD/.venv/bin:$PATH"
 fi

@@ -12,7 +12,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-if [[ -z "${NO_SETUP:-}" ]]; then
+if [[ -z "${NO_SETUP:-}" && -f scripts/setup.sh ]]; then
     bash scripts/setup.sh >/dev/null
     PATH="$PWD/.venv/bin:$PATH"
 fi

@@ -68,7 +68,7 @@ def test_it_is_killed_goes_on_reports_and_does_nothing_twice(environment: dict[s
 
     done = run(environment, "--out", out)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"\[2/6\] Pretraining .*: done before", done.stdout)
+    assert re.search(r"\[3/5\] Pretraining .*: done before", done.stdout)
     log = (out / "baseline" / "train.log").read_text()
     assert "Loaded checkpoint" in log
     assert json.loads((out / "baseline" / "run.json").read_text())["steps"]["train"]["attempts"] == 2
@@ -76,13 +76,13 @@ def test_it_is_killed_goes_on_reports_and_does_nothing_twice(environment: dict[s
 
     again = run(environment, "--out", out)
     assert again.returncode == 0, again.stderr
-    assert again.stdout.count("done before") == 7
+    assert again.stdout.count("done before") == 6
     assert (out / "baseline" / "train.log").read_text() == log
 
 
 def assert_reported(out: Path, shown: str) -> None:
     """Everything the quickstart promises to show is there, on the terminal and in files."""
-    for name in ("baseline", "src_elmo_shdemb"):
+    for name in ("baseline", "src_elmo"):
         score = json.loads((out / name / "scores.json").read_text())["test"]
         assert "tok:13a" in score["signature"]
         assert len((out / name / "test.hyp").read_text().splitlines()) == 25
@@ -93,7 +93,7 @@ def assert_reported(out: Path, shown: str) -> None:
         "Learned mix of the source LM's layers",
         "BLEU|nrefs:1",
         "paired bootstrap",
-        "cloze LM of stage 2: training",
+        "cloze LM of stage 3: training",
         "baseline: translating the test set",
     ):
         assert expected in report
@@ -116,7 +116,7 @@ def test_a_failing_stage_shows_the_logs_last_words_and_goes_on_only_with_the_sam
     assert "lm.en: failed, exit status" in done.stdout
     assert "do not divide the 16 channels" in done.stdout
     assert str(tmp_path / "run" / "lm.en" / "train.log") in done.stdout
-    assert "Stopped in stage 2" in done.stderr
+    assert "Stopped in stage 3" in done.stderr
 
     other = run(environment, "--out", tmp_path / "run")
     assert other.returncode == 2

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -60,6 +64,50 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert stop.value.code == 0
     printed = capsys.readouterr().out
     assert all(command in printed for command in ("user-dir", "inspect", "score"))
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """The parsers below a parser: of its commands, and of theirs."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield each
+                yield from parsers(each)
+
+
+def examples_of(parser: argparse.ArgumentParser) -> list[list[str]]:
+    """The words of its own command in the indented lines below the last "example:" of its help."""
+    lines = re.split(r"\nexamples?:\n", parser.format_help())[-1].splitlines()
+    indented = takewhile(lambda line: line.startswith("  "), lines)
+    found = [shlex.split(line, comments=True) for line in indented if "lmfusion" in line]
+    program = parser.prog.split()
+    return [words for words in found if words[: len(program)] == program]
+
+
+EVERY = {parser.prog: parser for parser in parsers(cli.build_parser())}
+
+
+def test_every_command_is_looked_at() -> None:
+    assert len(EVERY) >= len(cli.COMMANDS)
+    assert {"lmfusion report", "lmfusion score", "lmfusion score bleu", "lmfusion score rouge"} <= set(EVERY)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_help_ends_in_an_example_that_the_command_takes(name: str) -> None:
+    found = examples_of(EVERY[name])
+    assert found, f"{name} --help has no line below 'example:' that begins with two spaces and {name}"
+    for words in found:
+        ends = [number for number, word in enumerate(words) if word in ("<", ">", "|", "&&")]
+        args = cli.build_parser().parse_args(words[1 : min(ends, default=len(words))])
+        assert callable(args.run)
+
+
+def test_examples_are_the_lines_below_their_heading_and_nothing_else() -> None:
+    parser = argparse.ArgumentParser("lmfusion x", formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--flag", help="as lmfusion x")
+    assert examples_of(parser) == []
+    parser.epilog = "example:\n  lmfusion x --flag 'a b' > out  # as it is\n  lmfusion y"
+    assert examples_of(parser) == [["lmfusion", "x", "--flag", "a b", ">", "out"]]
 
 
 @pytest.mark.parametrize(

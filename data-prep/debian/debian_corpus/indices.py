@@ -110,7 +110,7 @@ def read(folder: Path, lang: str, component: str) -> Indices:
     names = [f"{component}/binary-{ARCHITECTURE}/Packages", f"{component}/i18n/Translation-en", target_name]
     texts: list[str] = []
     for name in names:
-        data = _find(folder, name.replace("/", "_")).read_bytes()
+        data = _find(folder, _file_name(name)).read_bytes()
         if hashlib.sha256(data).hexdigest() != known.get(name):
             raise CorpusError(f"{name} is truncated or damaged: not the checksum of the Release file. Fetch it again.")
         texts.append(data.decode("utf-8"))
@@ -123,6 +123,11 @@ def _names(release_text: str) -> dict[str, str]:
     """Index name -> SHA-256, as the Release file lists them."""
     rows = re.findall(r"^ ([0-9a-f]{64})\s+\d+ (\S+)$", release_text, re.MULTILINE)
     return {name: digest for digest, name in rows}
+
+
+def _file_name(name: str) -> str:
+    """An index's name as apt calls its file: "/" becomes "_", and what was "_" (Translation-pt_BR) is quoted."""
+    return name.replace("_", "%5f").replace("/", "_")
 
 
 def _find(folder: Path, ending: str) -> Path:

@@ -10,6 +10,7 @@ from typing import Union
 
 from lmfusion.errors import InputError
 from lmfusion.report.page import curves, mixes
+from lmfusion.report.page.bootstrap import FILE, Bootstrap
 from lmfusion.report.page.comparison import Comparison, compare
 from lmfusion.report.page.curves import Curve
 from lmfusion.report.page.difference_figure import difference_figures, published_figure
@@ -21,13 +22,14 @@ from lmfusion.report.page.read_run import read_run
 from lmfusion.report.page.repeat import Commands, commands, repeat_tables
 from lmfusion.report.page.run_tables import lm_table, run_table
 from lmfusion.report.page.runs import Run
-from lmfusion.report.page.score_tables import score_tables, size_name
-from lmfusion.report.page.significance import significance_table
+from lmfusion.report.page.score_tables import score_tables
+from lmfusion.report.page.significance import Significance, examine, significance_table, verdict
 from lmfusion.report.page.speed_table import speed_tables
-from lmfusion.report.page.table import Table
+from lmfusion.report.page.table import Table, size_name
 from lmfusion.report.page.texts import Texts, find_texts, is_reference_of
+from lmfusion.report.verdict import Verdict
 
-Block = Union[Table, Figure, Examples]
+Block = Union[Examples, Verdict, Table, Figure]
 MOST_CURVES = 12
 
 
@@ -43,7 +45,10 @@ class Options:
     """Names of the runs whose learning curves are shown; none for the first seed of each row."""
     source: Path | None = None
     reference: Path | None = None
-    significance: bool = False
+    significance: bool = True
+    """Whether differences are tested."""
+    out: Path | None = None
+    """A folder in which an earlier report may have kept the outcome of its tests."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,10 @@ class Report:
     notices: Notices
     sections: list[Section]
     commands: list[Commands]
-    scores: list[Table] = field(default_factory=list)
-    """Those of its tables that answer the question, for the terminal."""
+    answers: list[Verdict | Table] = field(default_factory=list)
+    """Those of its parts that answer the question, for the terminal."""
+    tests: str = ""
+    """What was tested, to be kept in a file; empty if nothing was."""
 
 
 def build(folders: Sequence[str], options: Options) -> Report:
@@ -83,11 +90,14 @@ def build(folders: Sequence[str], options: Options) -> Report:
     runs = [read_run(each, notices) for each in found]
     comparisons = compare(runs, notices)
     _check(options, runs, comparisons)
-    scores = {comparison.slug: score_tables(comparison) for comparison in comparisons}
+    bootstrap = Bootstrap(options.out / FILE if options.out else None)
     sections: list[Section] = []
+    answers: list[Verdict | Table] = []
     shown: set[frozenset[str]] = set()
     for comparison in comparisons:
-        sections.append(_scores_section(comparison, scores[comparison.slug], options, notices))
+        section, told = _scores_section(comparison, options, notices, bootstrap)
+        sections.append(section)
+        answers += told
         members = frozenset(run.name for run in comparison.runs)
         if members not in shown:  # several test sets of the same runs
             sections += _runs_sections(comparison, runs, options)
@@ -96,8 +106,8 @@ def build(folders: Sequence[str], options: Options) -> Report:
         notices.warn("None of the runs has a score yet, so there is no table of scores.")
         sections += _curve_sections(_named_or_first(runs, options.curves), "", "all runs")
     sections += _closing_sections(runs, comparisons)
-    every = [table for tables in scores.values() for table in tables]
-    return Report(options.title, notices, sections, commands(runs), every)
+    tests = bootstrap.to_json() if options.significance else ""
+    return Report(options.title, notices, sections, commands(runs), answers, tests)
 
 
 def _check(options: Options, runs: Sequence[Run], comparisons: Sequence[Comparison]) -> None:
@@ -116,17 +126,22 @@ def _check(options: Options, runs: Sequence[Run], comparisons: Sequence[Comparis
         raise InputError(f"--reference {reference}: none of the runs was scored against this text.")
 
 
-def _scores_section(comparison: Comparison, tables: list[Table], options: Options, notices: Notices) -> Section:
-    """Return scores, the figure, significance and examples."""
-    blocks: list[Block] = [*tables, *difference_figures(comparison)]
+def _scores_section(
+    comparison: Comparison, options: Options, notices: Notices, bootstrap: Bootstrap
+) -> tuple[Section, list[Verdict | Table]]:
+    """Return examples, verdict, tables, figures and significance; and those of them that are the answer."""
     texts = _texts(comparison, options, notices)
-    if options.significance and (table := significance_table(comparison, texts, notices)):
+    significance = examine(comparison, texts, bootstrap) if options.significance else Significance()
+    size = options.size if options.size in comparison.sizes else comparison.focus
+    blocks: list[Block] = []
+    if texts and texts.sources and (examples := make_examples(comparison, size, texts, options.examples)):
+        blocks.append(examples)
+    said = verdict(comparison, size, significance)
+    answers: list[Verdict | Table] = [*([said] if said else []), *score_tables(comparison, significance)]
+    blocks += [*answers, *difference_figures(comparison, significance)]
+    if table := significance_table(comparison, significance):
         blocks.append(table)
-    if texts and texts.sources:
-        size = options.size if options.size in comparison.sizes else comparison.focus
-        if examples := make_examples(comparison, size, texts, options.examples):
-            blocks.append(examples)
-    return Section(f"Scores: {comparison.task.title}", blocks)
+    return Section(f"Scores: {comparison.task.title}", blocks), answers
 
 
 def _texts(comparison: Comparison, options: Options, notices: Notices) -> Texts | None:
@@ -181,7 +196,7 @@ def _closing_sections(runs: Sequence[Run], comparisons: Sequence[Comparison]) ->
         drawn = [Curve(run, run.name, run.name) for run in models if run.log.updates]
         figures = curves.curve_figures(drawn[:MOST_CURVES], "lm-curve", "language models")
         sections.append(Section("Language models", [lm_table(runs), *figures]))
-    if any("BLEU" in comparison.metrics for comparison in comparisons):
+    if any(each.is_of_the_paper and "BLEU" in each.metrics for each in comparisons):
         sections.append(Section("What was published", [published_figure()]))
     sections.append(Section("To repeat it", list(repeat_tables(runs, comparisons))))
     return sections

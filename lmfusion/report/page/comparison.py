@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lmfusion.report.page import published
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.row_names import name_rows
 from lmfusion.report.page.runs import Run
@@ -106,9 +107,48 @@ class Comparison:
         return [self.figures(run)[metric] for run in cell.used]
 
     @property
+    def is_of_the_paper(self) -> bool:
+        """Tell whether its test sets are the paper's, so that published figures may stand beside these."""
+        counts: dict[str, int | None] = {}
+        for name in self.data_sets:
+            entries = [run.scores[name] for run in self.runs if name in run.scores]
+            found = {entry.get("sentences", entry.get("summaries")) for entry in entries}
+            counts[name] = found.pop() if len(found) == 1 else None
+        return published.covers(counts, self.task.language_pair)
+
+    def published(self, strategy: str, size: int | None, metric: str) -> float | None:
+        """Return what the paper has for a strategy, 0..100; None on other data than the paper's."""
+        if not self.is_of_the_paper:
+            return None
+        return published.score(self.data_sets, self.task.language_pair, strategy, size, metric)
+
+    def difference(self, row: Row, size: int | None, metric: str) -> tuple[float, float] | None:
+        """Return the mean of a row's seeds minus the baseline's over the same seeds, and the row's deviation.
+
+        Over all seeds of each where they have none in common. The deviation is 0 for a single seed.
+
+        Returns:
+            None if either has no score at this size, or there is no baseline.
+        """
+        if self.baseline is None:
+            return None
+        both = _of_common_seeds(row.cell(size), self.baseline.cell(size))
+        values, theirs = (self.values(cell, metric) for cell in both)
+        if not values or not theirs:
+            return None
+        deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+        return statistics.fmean(values) - statistics.fmean(theirs), deviation
+
+    @property
     def focus(self) -> int | None:
         """Return the size whose single runs are shown: that with the most rows, the smallest of these."""
         return max(self.sizes, key=lambda size: sum(bool(row.cell(size).used) for row in self.rows), default=None)
+
+
+def _of_common_seeds(own: Cell, base: Cell) -> list[Cell]:
+    """Return the runs whose seeds both have, so that a seed that is only here or there moves no difference."""
+    common = {run.seed for run in own.used if run.has_training} & {run.seed for run in base.used}
+    return [Cell([run for run in cell.used if run.seed in common or not common]) for cell in (own, base)]
 
 
 def compare(runs: Sequence[Run], notices: Notices) -> list[Comparison]:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from lmfusion.report.page import published
 from lmfusion.report.page.colours import GRID, INK, styles
-from lmfusion.report.page.comparison import Cell, Comparison, Row
+from lmfusion.report.page.comparison import Comparison, Row
 from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, legend_label
-from lmfusion.report.page.score_tables import size_name
+from lmfusion.report.page.significance import Significance
+from lmfusion.report.page.table import size_name
+from lmfusion.report.verdict import CHANCE
 
 
-def difference_figures(comparison: Comparison) -> list[Figure]:
+def difference_figures(comparison: Comparison, significance: Significance) -> list[Figure]:
     """Return a figure for each metric that the paper reports; none without a baseline and a rival at the same size."""
     figures = []
     for metric in comparison.main_metrics:
@@ -23,8 +24,10 @@ def difference_figures(comparison: Comparison) -> list[Figure]:
         if not any(row is not comparison.baseline for row, _ in lines):
             continue
         name = f"{comparison.prefix}difference" + ("" if metric == "BLEU" else f"-{metric.lower()}")
-        draw = _draw_lines if len(comparison.sizes) > 1 else _draw_bars
-        figures.append(draw(comparison, metric, lines, name))
+        if len(comparison.sizes) > 1:
+            figures.append(_draw_lines(comparison, metric, lines, name))
+        else:
+            figures.append(_draw_bars(comparison, metric, lines, name, significance))
     return figures
 
 
@@ -33,25 +36,9 @@ Point = tuple[int, float, float]
 
 
 def differences(comparison: Comparison, row: Row, metric: str) -> list[Point]:
-    """Return the mean of a row's seeds minus the baseline's over the same seeds, at each size that has both.
-
-    Over all seeds of each where they have none in common.
-    """
-    points: list[Point] = []
-    for size in comparison.sizes:
-        if size is None or comparison.baseline is None:
-            continue
-        both = _of_common_seeds(row.cell(size), comparison.baseline.cell(size))
-        values, theirs = (pd.Series(comparison.values(cell, metric)) for cell in both)
-        if len(values) and len(theirs):
-            points.append((size, values.mean() - theirs.mean(), values.std() if len(values) > 1 else 0.0))
-    return points
-
-
-def _of_common_seeds(own: Cell, base: Cell) -> list[Cell]:
-    """Return the runs whose seeds both have, so that a seed that is only here or there moves no difference."""
-    common = {run.seed for run in own.used if run.has_training} & {run.seed for run in base.used}
-    return [Cell([run for run in cell.used if run.seed in common or not common]) for cell in (own, base)]
+    """Return what a row adds to the baseline at each size that has both."""
+    found = {size: comparison.difference(row, size, metric) for size in comparison.sizes if size is not None}
+    return [(size, *difference) for size, difference in found.items() if difference]
 
 
 def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]], name: str) -> Figure:
@@ -78,22 +65,37 @@ def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, 
         return finish(canvas, name, f"{metric} difference to the baseline, {comparison.task.title}", caption)
 
 
-def _draw_bars(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]], name: str) -> Figure:
+def _draw_bars(
+    comparison: Comparison,
+    metric: str,
+    lines: Sequence[tuple[Row, list[Point]]],
+    name: str,
+    significance: Significance,
+) -> Figure:
     """Draw a bar a strategy: at a single size a line would be a point."""
     style = styles(row.strategy for row in comparison.rows)
+    size = comparison.sizes[0]
     rivals = [(row, points[0]) for row, points in lines if row is not comparison.baseline]
     with drawing(height=0.8 + 0.4 * len(rivals)) as (canvas, axes):
         for place, (row, (_, value, deviation)) in enumerate(rivals):
-            axes.barh(place, value, color=style[row.strategy][0], height=0.6, xerr=deviation or None, ecolor=INK)
+            colour, holds = style[row.strategy][0], significance.is_more_than_chance(row, size, metric)
+            height, fill = (0.6, colour) if holds else (0.25, "none")
+            axes.barh(place, value, height=height, facecolor=fill, edgecolor=colour)
+            low, high = significance.interval(row, size, metric) or (value - deviation, value + deviation)
+            if low < high:
+                ends = [[max(value - low, 0)], [max(high - value, 0)]]
+                axes.errorbar(value, place, xerr=ends, fmt="none", ecolor=INK, elinewidth=1.4, capsize=3)
         axes.axvline(0, color=INK, linewidth=1)
         axes.set_yticks(range(len(rivals)))
         axes.set_yticklabels([row.name for row, _ in rivals])
         axes.set_ylim(len(rivals) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(f"{metric} difference to baseline")
-        size = comparison.sizes[0]
         caption = f"{metric} minus the baseline's, means over the seeds of both, {size_name(size)} sentence pairs."
-        if _any_spread(lines):
+        caption += f" Thick bars: more than chance (p below {CHANCE}); thin, hollow ones: no more, or not tested."
+        if any(significance.interval(row, size, metric) for row, _ in rivals):
+            caption += " Lines: 95% interval of the paired bootstrap."
+        elif _any_spread(lines):
             caption += " Lines: standard deviation of the strategy's seeds."
         return finish(canvas, name, f"{metric} difference to the baseline, {comparison.task.title}", caption)
 
@@ -116,13 +118,13 @@ def _published_lines(
     comparison: Comparison, metric: str, lines: Sequence[tuple[Row, list[Point]]]
 ) -> list[tuple[str, list[int], list[float]]]:
     """Return published differences at our sizes of our strategies, where the test set is one of the paper's."""
-    task, found = comparison.task, []
+    found = []
     sizes = [size for size in comparison.sizes if size is not None]
     for strategy in dict.fromkeys(row.strategy for row, _ in lines if row is not comparison.baseline):
         values = {}
         for size in sizes:
-            ours = published.score(comparison.data_sets, task.language_pair, strategy, size, metric)
-            baseline = published.score(comparison.data_sets, task.language_pair, "baseline", size, metric)
+            ours = comparison.published(strategy, size, metric)
+            baseline = comparison.published("baseline", size, metric)
             if ours is not None and baseline is not None:
                 values[size] = ours - baseline
         if values:

@@ -10,7 +10,7 @@ from itertools import groupby
 
 from lmfusion.report.page.comparison import Comparison
 from lmfusion.report.page.markdown import escape, escape_cell
-from lmfusion.report.page.score_tables import size_name
+from lmfusion.report.page.table import size_name
 from lmfusion.report.page.texts import Texts, hypotheses
 
 _WORD = re.compile(r"\w+|[^\w\s]")

@@ -11,8 +11,7 @@ import pandas as pd
 from lmfusion.report.page.colours import sequence, styles
 from lmfusion.report.page.comparison import Comparison
 from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, legend_label
-from lmfusion.report.page.score_tables import size_name
-from lmfusion.report.page.table import Table, cells, plus_minus
+from lmfusion.report.page.table import Table, cells, plus_minus, size_name
 
 GAMMA = "γ"
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 SIZE_TOLERANCE = 0.01
+SPEED_OF = ("en", "de")
+"""The languages that the paper's speeds were measured on."""
 _NEWSTEST = re.compile(r"newstest(20\d\d)|wmt(\d\d)")
 
 
@@ -29,6 +31,24 @@ def year_of(data_set: str) -> int | None:
     """Return the year of a WMT news test set, called newstest2018 or, as sacreBLEU does, wmt18; None of any other."""
     match = _NEWSTEST.fullmatch(data_set)
     return (int(match[1]) if match[1] else 2000 + int(match[2])) if match else None
+
+
+def covers(data_sets: Mapping[str, int | None], language_pair: tuple[str, str]) -> bool:
+    """Tell whether test sets are the paper's, by their names, languages and numbers of sentences.
+
+    Somebody else's data may well be called newstest2018; they hardly have as many sentences, too.
+
+    Args:
+        data_sets: number of sentences or summaries by name; None if unknown.
+        language_pair: source and target.
+    """
+    if len(data_sets) == 1 and (summaries := _figures()["summarization"].get(next(iter(data_sets)))):
+        return bool(summaries["summaries"] == next(iter(data_sets.values())))
+    experiment = _figures()["translation"].get("-".join(language_pair))
+    if experiment is None or not data_sets:
+        return False
+    known = dict(zip(experiment["test_sets"], experiment["sentences"]))
+    return all(known.get(f"newstest{year_of(name)}", 0) == count for name, count in data_sets.items())
 
 
 def score(

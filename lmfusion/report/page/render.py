@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.errors import InputError
-from lmfusion.report.page import examples
+from lmfusion.report.page import bootstrap, examples
 from lmfusion.report.page.build import Block, Report
 from lmfusion.report.page.colours import DARK
 from lmfusion.report.page.examples import Examples
@@ -18,6 +18,7 @@ from lmfusion.report.page.figure import Figure, variable
 from lmfusion.report.page.markdown import code_block, escape
 from lmfusion.report.page.notices import BAD_INPUT, NOTE, WARNING
 from lmfusion.report.page.table import Table, to_csv, to_markdown
+from lmfusion.report.verdict import Verdict
 
 PAGE, MARKDOWN = "report.html", "report.md"
 
@@ -34,6 +35,8 @@ def write(report: Report, folder: Path) -> list[Path]:
             contents[f"{block.name}.csv"] = to_csv(block).encode()
         elif isinstance(block, Figure):
             contents[f"{block.name}.svg"], contents[f"{block.name}.png"] = block.svg.encode(), block.png
+    if report.tests:
+        contents[bootstrap.FILE] = report.tests.encode()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
@@ -57,6 +60,7 @@ def to_html(report: Report) -> str:
         table=lambda block: isinstance(block, Table),
         figure=lambda block: isinstance(block, Figure),
         examples=lambda block: isinstance(block, Examples),
+        verdict=lambda block: isinstance(block, Verdict),
     )
     return environment.get_template("page.html").render(
         report=report,
@@ -75,6 +79,8 @@ def markdown(report: Report) -> str:
         for block in section.blocks:
             if isinstance(block, Table):
                 parts.append(to_markdown(block))
+            elif isinstance(block, Verdict):
+                parts.append(verdict_line(block))
             elif isinstance(block, Figure):
                 title = escape(block.title)
                 parts.append(f"### {title}\n\n![{title}]({block.name}.svg)\n\n{escape(block.caption)}\n")
@@ -84,6 +90,12 @@ def markdown(report: Report) -> str:
         lines = "\n".join(f"# {step}\n{command}" for step, command in each.steps)
         parts.append(f"### Commands of {escape(each.run)}\n\n{code_block(lines, 'bash')}\n")
     return "\n".join(parts)
+
+
+def verdict_line(verdict: Verdict) -> str:
+    """Return a verdict as Markdown, in bold if it is more than chance."""
+    mark = "**" if verdict.holds else ""
+    return f"{mark}{escape(verdict.text)}{mark}\n"
 
 
 def _blocks(report: Report) -> Iterator[Block]:

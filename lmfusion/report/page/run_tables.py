@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from lmfusion.report.console import number
 from lmfusion.report.page.comparison import Comparison
 from lmfusion.report.page.runs import Run
-from lmfusion.report.page.score_tables import size_name
-from lmfusion.report.page.table import Cell, Table, cells
+from lmfusion.report.page.table import Cell, Table, cells, size_name
 from lmfusion.runs.hypotheses import headline
 from lmfusion.runs.live_line import clock
 from lmfusion.runs.run_folder import STARTED
@@ -16,15 +15,17 @@ from lmfusion.runs.run_folder import STARTED
 COLUMNS = ("run", "row", "pairs", "seed", "state", "scores", "valid ppl", "updates", "training", "parameters")
 LM_COLUMNS = ("language model", "architecture", "state", "valid ppl", "updates", "training", "tokens/s", "parameters")
 
+_NOTE = (
+    "valid ppl: validation perplexity of the checkpoint with the lowest validation loss. Parameters in millions, + "
+    "those of a frozen language model."
+)
+
 
 def run_table(runs: Sequence[Run], comparisons: Sequence[Comparison]) -> Table:
     """Return sequence-to-sequence runs, those that failed, go on, or could not be read among them."""
     rows = {run.name: row.name for each in reversed(comparisons) for row in reversed(each.rows) for run in row.runs}
     lines = [_line(run, rows.get(run.name)) for run in runs if not run.is_language_model]
-    notes = [
-        "kept: pairs left after filtering. valid ppl: validation perplexity of the checkpoint with the lowest "
-        "validation loss. Parameters in millions, + those of a frozen language model."
-    ]
+    notes = [f"kept: pairs left after filtering. {_NOTE}"]
     return Table("runs", "All runs", COLUMNS, lines, notes, words=(1, 4))
 
 
@@ -37,7 +38,7 @@ def lm_table(runs: Sequence[Run]) -> Table:
             speed = number(run.result("train").get("tokens_per_second"), ",.0f")
             names = cells(run.name, run.flags.get("arch") or "")
             rows.append([*names, state_cell(run), *cells(*training, speed, parameters)])
-    return Table("language-models", "Language models", LM_COLUMNS, rows, words=(1, 2))
+    return Table("language-models", "Language models", LM_COLUMNS, rows, [_NOTE], words=(1, 2))
 
 
 def state_cell(run: Run) -> Cell:

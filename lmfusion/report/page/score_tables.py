@@ -8,37 +8,40 @@ import pandas as pd
 
 from lmfusion.report.page import published
 from lmfusion.report.page.comparison import Comparison, Row
-from lmfusion.report.page.table import Cell, Table, plus_minus
+from lmfusion.report.page.significance import Significance
+from lmfusion.report.page.table import Cell, Table, plus_minus, size_name
+from lmfusion.report.verdict import CHANCE
 
 HEADINGS = ["row", "pairs", "metric", "mean", "standard deviation", "seeds", "left out", "published", "scores"]
 
 
-def score_tables(comparison: Comparison) -> list[Table]:
+def score_tables(comparison: Comparison, significance: Significance) -> list[Table]:
     """Return a table a metric or, where there is only one size, one table with a column a metric."""
-    metrics, sizes = comparison.metrics, comparison.sizes
+    metrics, sizes, tests = comparison.metrics, comparison.sizes, significance
     prefix, title = comparison.prefix, comparison.task.title
     if len(sizes) == 1:
         of_size = f", {size_name(sizes[0])} sentence pairs" if sizes[0] else ""
-        return [_table(comparison, f"{prefix}scores", f"{title}{of_size}", metrics, metrics)]
+        return [_table(comparison, tests, f"{prefix}scores", f"{title}{of_size}", metrics, metrics)]
     names = [size_name(size) for size in sizes]
     of_sizes = f"on {title} by number of sentence pairs"
-    return [_table(comparison, f"{prefix}{each.lower()}", f"{each} {of_sizes}", [each], names) for each in metrics]
+    return [
+        _table(comparison, tests, f"{prefix}{each.lower()}", f"{each} {of_sizes}", [each], names) for each in metrics
+    ]
 
 
-def size_name(size: int | None) -> str:
-    """Return a number of sentence pairs as the paper writes it: 160K, 2.5K."""
-    if size is None:
-        return "unknown size"
-    if size < 1000 or size % 100:
-        return f"{size:,}"
-    return f"{size / 1000:g}K"
-
-
-def _table(comparison: Comparison, name: str, title: str, metrics: Sequence[str], headings: Sequence[str]) -> Table:
+def _table(
+    comparison: Comparison,
+    significance: Significance,
+    name: str,
+    title: str,
+    metrics: Sequence[str],
+    headings: Sequence[str],
+) -> Table:
     columns = [(metric, size) for metric in metrics for size in comparison.sizes]
     found = pd.DataFrame([_entry(comparison, row, *column) for row in comparison.rows for column in columns])
     means = found.groupby(["metric", "pairs"], dropna=False)["mean"]
-    found["best"] = (found["mean"] == means.transform("max")) & (means.transform("count") > 1)
+    holds = [significance.is_more_than_chance(row, size, metric) for row in comparison.rows for metric, size in columns]
+    found["best"] = (found["mean"] == means.transform("max")) & pd.Series(holds)
     found["pairs"] = found["pairs"].astype("Int64")
     rows = [
         [Cell(str(row)), *(Cell(each.text, each.note, each.bad, each.best) for each in group.itertuples())]
@@ -46,18 +49,30 @@ def _table(comparison: Comparison, name: str, title: str, metrics: Sequence[str]
     ]
     usual = _usual_seeds(comparison)
     seeds = f"Mean ± standard deviation (n - 1) over {usual} seeds" if usual > 1 else "One seed, so no spread is known"
-    notes = [f"{seeds}, unless a cell says otherwise. The best of each column is bold."]
+    notes = [f"{seeds}, unless a cell says otherwise. {_bold(significance, metrics)}"]
     if found["published"].notna().any():
         notes.append(f"paper: {published.source()}.")
     notes += _signatures(comparison, metrics)
     return Table(name, title, ["", *headings], rows, notes, records=found[HEADINGS])
 
 
+def _bold(significance: Significance, metrics: Sequence[str]) -> str:
+    """Say what is bold."""
+    tested = {line.result.metric for line in significance.lines}
+    if not tested.intersection(metrics):
+        return "Nothing is bold, as no difference was tested."
+    untested = [metric for metric in metrics if metric not in tested]
+    rest = f" {', '.join(untested)}: not tested." if untested else ""
+    return (
+        f"Bold: the best of a column, if its difference to the baseline is more than chance (p below {CHANCE}).{rest}"
+    )
+
+
 def _entry(comparison: Comparison, row: Row, metric: str, size: int | None) -> dict[str, object]:
     """Return what a table and its CSV file tell of one row, metric and size."""
     cell = row.cell(size)
     values = pd.Series(comparison.values(cell, metric), dtype=float)
-    paper = published.score(comparison.data_sets, comparison.task.language_pair, row.strategy, size, metric)
+    paper = comparison.published(row.strategy, size, metric)
     notes = [] if paper is None else [f"paper {paper:.{2 if metric.startswith('ROUGE') else 1}f}"]
     if cell.left_out:
         seeds = f"{len(cell.used)} of {len(cell.runs)} runs, left out: " if cell.used else ""

@@ -2,67 +2,140 @@
 
 from __future__ import annotations
 
-import logging
+import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from lmfusion.report.page.comparison import Comparison
-from lmfusion.report.page.notices import Notices
+from lmfusion.errors import InputError
+from lmfusion.report.page.bootstrap import BASELINE, Bootstrap, Result
+from lmfusion.report.page.comparison import Comparison, Row
 from lmfusion.report.page.runs import Run
-from lmfusion.report.page.score_tables import size_name
-from lmfusion.report.page.table import Cell, Table, cells
+from lmfusion.report.page.table import Cell, Table, cells, size_name
 from lmfusion.report.page.texts import Texts, hypotheses
-from lmfusion.scoring import bleu, rouge, rouge_significance
+from lmfusion.report.verdict import CHANCE, Verdict, is_more_than_chance
 
-COLUMNS = ("", "pairs", "seed", "metric", "score", "95% interval", "difference", "p")
+COLUMNS = ("", "pairs", "seed", "metric", "score", "95% interval", "difference", "95% interval", "p")
+NOT_ASKED = "Whether that is more than chance was not computed: leave out --no-significance."
+OF_SEVERAL = "Whether that is more than chance is not computed for an average of test sets."
+NO_REFERENCE = (
+    "Whether that is more than chance was not computed, as the reference text is not at hand: give both texts of the "
+    "test set with --source and --reference."
+)
+NO_OUTPUT = (
+    "Whether that is more than chance was not computed, as the outputs of two runs of one seed are not at hand: keep "
+    "the .hyp files in the run folders."
+)
 
 
 @dataclass(frozen=True)
-class _Result:
-    """A system's score in one metric, 0..100; its p value is None for the baseline."""
+class Line:
+    """A run's result beside that of the baseline run of its size and seed."""
 
-    name: str
-    metric: str
-    score: float
-    mean: float
-    ci: float
-    p_value: float | None
-    signature: str
+    row: str
+    size: int | None
+    seed: int | None
+    result: Result
+    difference: float
+    """0 for the baseline itself."""
 
 
-def significance_table(comparison: Comparison, texts: Texts | None, notices: Notices) -> Table | None:
-    """Return a line for every run that has a baseline run of the same size and seed beside it; None without any.
+@dataclass(frozen=True)
+class Significance:
+    """All tests of a comparison."""
 
-    BLEU or, where there is none, ROUGE-1, -2 and -L.
-    """
-    if comparison.baseline is None:
-        return None
-    title = comparison.task.title
+    lines: Sequence[Line] = field(default_factory=list)
+    sentences: int = 0
+    untested: str = NOT_ASKED
+    """Why what is not among the lines was not tested, and what to do about it."""
+
+    def of(self, row: Row, size: int | None, metric: str) -> list[Result]:
+        """Return the tests of a row against the baseline, one a seed."""
+        return [
+            line.result
+            for line in self.lines
+            if (line.row, line.size, line.result.metric) == (row.name, size, metric) and line.result.p_value is not None
+        ]
+
+    def p_values(self, row: Row, size: int | None, metric: str) -> list[float]:
+        """Return the p value of each seed's difference to the baseline."""
+        return [result.p_value for result in self.of(row, size, metric) if result.p_value is not None]
+
+    def is_more_than_chance(self, row: Row, size: int | None, metric: str) -> bool:
+        """Tell whether a row differs from the baseline by more than chance, with every seed."""
+        return is_more_than_chance(self.p_values(row, size, metric))
+
+    def interval(self, row: Row, size: int | None, metric: str) -> tuple[float, float] | None:
+        """Return the 95% interval of a row's difference to the baseline; of several seeds, the mean of their ends.
+
+        That is at least as wide as the interval of the mean over the seeds.
+        """
+        ends = [(each.low, each.high) for each in self.of(row, size, metric)]
+        lows, highs = [low for low, _ in ends if low is not None], [high for _, high in ends if high is not None]
+        return (statistics.fmean(lows), statistics.fmean(highs)) if lows and highs else None
+
+
+def examine(comparison: Comparison, texts: Texts | None, bootstrap: Bootstrap) -> Significance:
+    """Test every run that has a baseline run of the same size and seed beside it: BLEU, or ROUGE-1, -2 and -L."""
+    if len(comparison.data_sets) > 1:
+        return Significance(untested=OF_SEVERAL)
     if texts is None or not texts.raw_reference:
-        missing = "the reference text is not at hand, so nothing is said of significance"
-        notices.warn(f"{title}: {missing}. Give it with --reference.")
+        return Significance(untested=NO_REFERENCE)
+    lines = []
+    try:
+        for size in comparison.sizes:
+            for base in comparison.baseline.cell(size).used if comparison.baseline else ():
+                lines += _test(comparison, size, base, texts.references, bootstrap)
+    except InputError as error:  # scored in a way that cannot be repeated here, which is worth no less of a report
+        return Significance(untested=f"Whether that is more than chance was not computed. {error}")
+    return Significance(lines, len(texts.references), NO_OUTPUT)
+
+
+def verdict(comparison: Comparison, size: int | None, significance: Significance) -> Verdict | None:
+    """Return how the best of the others stands to the baseline at one size; None without a baseline and another."""
+    if comparison.baseline is None or not comparison.main_metrics:
         return None
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the bootstrap
+    metric = comparison.main_metrics[0]
+    rivals = [
+        (found[0], row)
+        for row in comparison.rows
+        if row is not comparison.baseline and any(run.has_training for run in row.runs)
+        if (found := comparison.difference(row, size, metric))
+    ]
+    if not rivals:
+        return None
+    difference, best = max(rivals, key=lambda rival: rival[0])
+    where = f" with {size_name(size)} pairs" if len(comparison.sizes) > 1 else ""
+    p_values = significance.p_values(best, size, metric)
+    known = (significance.sentences, where, significance.untested)
+    return Verdict(best.name, comparison.baseline.name, metric, difference, p_values, *known)
+
+
+def significance_table(comparison: Comparison, significance: Significance) -> Table | None:
+    """Return a line for every run that was tested; None without any."""
     rows: list[list[Cell]] = []
-    signature = ""
-    for size in comparison.sizes:
-        for base in comparison.baseline.cell(size).used:
-            results = _test(comparison, size, base, texts.references)
-            signature = results[0].signature if results else signature
-            ours = {result.metric: result.score for result in results if result.p_value is None}
-            seed = "" if base.seed is None else base.seed
-            for each in results:
-                difference, p_value = f"{each.score - ours[each.metric]:+.2f}", each.p_value
-                last = ("", "") if p_value is None else (difference, f"{p_value:.4f}")
-                interval = f"{each.mean - each.ci:.2f} to {each.mean + each.ci:.2f}"
-                known = each.name.strip(), size_name(size), seed, each.metric, f"{each.score:.2f}", interval
-                rows.append(cells(*known, *last))
-    notes = [f"Paired bootstrap against the baseline of the same size and seed: {signature}"]
+    for line in significance.lines:
+        each, ends = line.result, ("", "", "")
+        if each.p_value is not None and each.low is not None and each.high is not None:
+            ends = (f"{line.difference:+.2f}", f"{each.low:+.2f} to {each.high:+.2f}", f"{each.p_value:.4f}")
+        interval = f"{each.mean - each.ci:.2f} to {each.mean + each.ci:.2f}"
+        seed = "" if line.seed is None else line.seed
+        known = cells(line.row, size_name(line.size), seed, each.metric, f"{each.score:.2f}", interval)
+        is_bold = each.p_value is not None and each.p_value < CHANCE
+        rows.append([*known, Cell(ends[0], best=is_bold), *cells(*ends[1:])])
+    if not rows:
+        return None
+    notes = [
+        f"Paired bootstrap against the baseline of the same size and seed: {significance.lines[0].result.signature}",
+        f"Bold: p below {CHANCE}. Each p is of its own comparison: among 20 rows that equal the baseline, one can be "
+        "expected below it.",
+    ]
     name = f"{comparison.prefix}significance"
-    return Table(name, f"Significance, {title}", COLUMNS, rows, notes, words=(3,)) if rows else None
+    return Table(name, f"Significance, {comparison.task.title}", COLUMNS, rows, notes, words=(3,))
 
 
-def _test(comparison: Comparison, size: int | None, base: Run, references: Sequence[str]) -> list[_Result]:
+def _test(
+    comparison: Comparison, size: int | None, base: Run, references: Sequence[str], bootstrap: Bootstrap
+) -> list[Line]:
     """Compare each other row's run of the baseline run's seed with it; of a row that learns nothing, its only one."""
     data_set = comparison.task.data_set
     ours = hypotheses(base, data_set, len(references))
@@ -71,14 +144,14 @@ def _test(comparison: Comparison, size: int | None, base: Run, references: Seque
         for run in row.cell(size).used if row is not comparison.baseline else ():
             lines = hypotheses(run, data_set, len(references))
             if lines is not None and (run.seed == base.seed or not run.has_training):
-                theirs[f" {row.name}"] = lines  # the space: a row may be called as the bootstrap calls its baseline
-    if not ours or not theirs:
+                theirs[row.name] = lines
+    if not ours or not theirs or comparison.baseline is None:
         return []
-    if "BLEU" in comparison.metrics:
-        tested = bleu.paired_bootstrap(ours, theirs, references)
-        return [_Result(r.name, "BLEU", r.bleu, r.mean, r.ci, r.p_value, r.signature) for r in tested]
-    marker = rouge.marker_of(str(base.scores[data_set]["signature"]))
+    found = bootstrap.test(ours, theirs, references, str(base.scores[data_set].get("signature", "")))
+    scores = {result.metric: result.score for result in found[BASELINE]}
+    names = {comparison.baseline.name: BASELINE, **{name: name for name in theirs}}
     return [
-        _Result(r.name, rouge.HEADINGS[r.metric], r.f1, r.mean, r.ci, r.p_value, r.signature)
-        for r in rouge_significance.paired_bootstrap(ours, theirs, references, marker)
+        Line(name, size, base.seed, result, result.score - scores[result.metric])
+        for name, key in names.items()
+        for result in found[key]
     ]

@@ -52,8 +52,9 @@ def _speeds(comparison: Comparison, conditions: Conditions) -> pd.DataFrame:
 
     Of steps that finished; a baseline that learns nothing does not generate, it copies.
     """
+    known = comparison.is_of_the_paper and comparison.task.language_pair == published.SPEED_OF
     found = [
-        (row.name, step, speed, published.speed_ratio(row.strategy, STEPS.index(step)))
+        (row.name, step, speed, published.speed_ratio(row.strategy, STEPS.index(step)) if known else None)
         for row in comparison.rows
         for step in STEPS
         for run in row.runs

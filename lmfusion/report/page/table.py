@@ -44,6 +44,15 @@ def cells(*texts: object) -> list[Cell]:
     return [Cell(str(text)) for text in texts]
 
 
+def size_name(size: int | None) -> str:
+    """Return a number of sentence pairs as the paper writes it: 160K, 2.5K."""
+    if size is None:
+        return "unknown size"
+    if size < 1000 or size % 100:
+        return f"{size:,}"
+    return f"{size / 1000:g}K"
+
+
 def plus_minus(mean: float, deviation: float, form: str) -> str:
     """Return "mean ± standard deviation" in a number format; without a deviation or a mean that is NaN."""
     if pd.isna(mean):

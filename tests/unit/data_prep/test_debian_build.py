@@ -45,18 +45,23 @@ NAMES = {
 }
 
 
-@pytest.fixture
-def lists(tmp_path: Path) -> Path:
-    """A folder as apt leaves it, with the archive's name in front."""
-    folder = tmp_path / "lists"
+def make_lists(folder: Path, texts: dict[str, str]) -> Path:
+    """A folder as apt leaves it: the archive's name in front, slashes made underscores, underscores quoted."""
     folder.mkdir()
     rows = ""
-    for name, text in NAMES.items():
-        (folder / f"archive.example_debian_dists_bookworm_{name.replace('/', '_')}").write_text(text, encoding="utf-8")
+    for name, text in texts.items():
+        file = f"archive.example/debian/dists/bookworm/{name}".replace("_", "%5f").replace("/", "_")
+        (folder / file).write_text(text, encoding="utf-8")
         rows += f" {hashlib.sha256(text.encode()).hexdigest()} {len(text.encode())} {name}\n"
     release = f"Origin: Debian\nCodename: bookworm\nVersion: 12.11\nDate: {DATE}\nSHA256:\n{rows}"
     (folder / "archive.example_debian_dists_bookworm_InRelease").write_text(release, encoding="utf-8")
     return folder
+
+
+@pytest.fixture
+def lists(tmp_path: Path) -> Path:
+    """The indices of English and German."""
+    return make_lists(tmp_path / "lists", NAMES)
 
 
 def run(lists: Path, out: Path, *more: str) -> int:
@@ -83,6 +88,16 @@ def test_corpus_has_text_counts_checksums_and_provenance(lists: Path, tmp_path: 
     assert counts["files"]["train.en"]["lines"] == len(sources) == len(targets)
     checked = subprocess.run(["sha256sum", "-c", "SHA256SUMS"], cwd=out, capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
+
+
+def test_a_language_with_a_region_is_found_under_the_name_that_apt_gives_its_index(tmp_path: Path) -> None:
+    texts = {name: text for name, text in NAMES.items() if not name.endswith("-de")}
+    brazilian = GERMAN.replace("Description-de", "Description-pt_BR")
+    folder = make_lists(tmp_path / "lists", {**texts, "main/i18n/Translation-pt_BR": brazilian})
+    assert (folder / "archive.example_debian_dists_bookworm_main_i18n_Translation-pt%5fBR").is_file()
+    out = tmp_path / "corpus"
+    assert run(folder, out, "--lang", "pt_BR", "--plain") == 0
+    assert "Bibliothek für Ogg-Bitstreams - Entwicklungsdateien\n" in (out / "train.pt_BR").read_text(encoding="utf-8")
 
 
 def test_language_that_is_not_there_is_named_with_those_that_are(

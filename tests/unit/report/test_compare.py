@@ -58,7 +58,7 @@ def test_the_report_shows_scores_examples_and_times(
         "Source 2",
         "Satz 6 ist ein langer",
         "BLEU|nrefs:1|case:mixed",
-        "above baseline: more than chance (p = 0.00",
+        "above the baseline, more than chance (p = 0.00",
         "Learned mix of the source LM's layers (gamma 1.500)",
         f"embedding  0.250  {'█' * 13}▎ ",
         f"layer 1    0.750  {'█' * 40}",
@@ -89,3 +89,21 @@ def test_markup_in_text_is_shown_as_it_is() -> None:
     compare.print_examples(console, ["[bold]not markup[/bold]"], [("reference", ["[/]"]), ("[a]", ["[x]"])], 1)
     text = console.export_text()
     assert all(word in text for word in ("[bold]not markup[/bold]", "[/]", "[a]", "[x]"))
+
+
+@pytest.mark.parametrize(("damaged", "holds"), [(1, False), (12, True)])
+def test_the_best_is_told_of_and_bold_only_if_it_is_more_than_chance(
+    tmp_path: Path, files: tuple[Path, Path], damaged: int, holds: bool
+) -> None:
+    worse = [line.replace("kurzer", "langer") if n < damaged else line for n, line in enumerate(REFERENCES)]
+    worst = [line.replace("kurzer deutscher", "a b") for line in REFERENCES]
+    systems = {"baseline": worse, "best": REFERENCES, "worst": worst}
+    runs = {name: make_run(tmp_path / name, lines) for name, lines in systems.items()}
+    for run in runs.values():
+        score_run(run, files[1])
+    compared = compare.compare_systems(systems, REFERENCES)
+    said = compare.verdict(compared, len(REFERENCES))
+    assert (said.name, said.holds) == ("best", holds)
+    console = Console(record=True, width=120, force_terminal=True)
+    compare.print_scores(console, runs, compared, len(REFERENCES))
+    assert ("\x1b[1m100.00\x1b[0m" in console.export_text(styles=True)) == holds

@@ -89,3 +89,16 @@ def test_a_score_with_a_list_of_exceptions_cannot_be_had_again_from_its_signatur
 def test_refuses_what_it_cannot_name(systems: dict[str, list[str]]) -> None:
     with pytest.raises(InputError, match='one or more systems not called "baseline"'):
         paired_bootstrap(BASELINE, systems, REFERENCES)
+
+
+def test_the_interval_of_the_difference_is_that_of_the_samples() -> None:
+    """By a second way: F1 of each summary, and the draws that the signature names."""
+    base, _, _, rival, *_ = paired_bootstrap(BASELINE, {"x": BETTER}, REFERENCES, sentence_marker=None)
+    assert base.difference_interval is None
+    f1 = [
+        np.array([pair["rouge1"].f1 for pair in rouge.score_pairs(texts, REFERENCES, None)])
+        for texts in (BETTER, BASELINE)
+    ]
+    draws = np.random.default_rng(12345).choice(len(REFERENCES), size=(1000, len(REFERENCES)))
+    sampled = sorted(100 * (f1[0] - f1[1])[drawn].mean() for drawn in draws)
+    assert rival.difference_interval == pytest.approx((sampled[25], sampled[974]))

@@ -12,7 +12,7 @@ def test_first_run_installs_and_the_second_has_nothing_to_do(checkout: Any) -> N
     said = checkout.succeed()
     assert "making .venv with python3 (Python 3.11)" in said
     assert "already satisfied" not in said
-    assert [call.split()[-1] for call in checkout.pip_calls] == ["torch==2.13.0+cpu", ".[dev]"]
+    assert [call.split()[-1] for call in checkout.pip_calls] == ["torch==2.13.0+cpu", ".[dev,hf]"]
     assert "--constraint constraints.txt --editable" in checkout.pip_calls[-1]
 
     assert checkout.succeed() == "setup: .venv is up to date\n"

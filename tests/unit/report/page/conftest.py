@@ -111,7 +111,9 @@ class Maker:
         common = {"seconds": 61.0, "attempts": 1, "state": "finished", "started_at": "2030-01-31T12:00:00Z"}
         return {**common, "command": command.split(), "data_sha256": hashes, "result": result}
 
-    def bleu(self, value: float, data_set: str = "test", reference: str = "the reference") -> dict[str, Any]:
+    def bleu(
+        self, value: float, data_set: str = "test", reference: str = "the reference", sentences: int = 3
+    ) -> dict[str, Any]:
         """An entry of scores.json."""
         return {
             "bleu": value,
@@ -119,7 +121,7 @@ class Maker:
             "signature": BLEU_SIGNATURE,
             "chrf_signature": "chrF2|nrefs:1",
             "legacy_signature": "BLEU+case.mixed",
-            "sentences": 3,
+            "sentences": sentences,
             "hypotheses": f"{data_set}.hyp",
             "reference_sha256": digest(reference),
         }

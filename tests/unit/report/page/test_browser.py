@@ -35,6 +35,12 @@ addEventListener("load", () => {
   const inside = document.querySelector("iframe").contentDocument;
   document.body.dataset.page = inside.documentElement.scrollWidth;
   document.body.dataset.figure = inside.querySelector("figure svg").getBoundingClientRect().width;
+  const hidden = (box) => box.scrollWidth > box.clientWidth + 1;
+  const boxes = [...inside.querySelectorAll(".scroll")];
+  const hinted = (box) => box.previousElementSibling?.matches(".hint") && box.previousElementSibling.offsetHeight > 0;
+  document.body.dataset.cut = boxes.filter(hidden).length;
+  document.body.dataset.unhinted = boxes.filter((box) => hidden(box) && !hinted(box)
+    && box.querySelectorAll("thead th").length > 4).length;
 });
 </script></body>"""
 
@@ -102,7 +108,7 @@ def test_light_and_dark_pages_have_their_own_ink_paper_and_curves(page: Path, tm
     assert (light["ink"], light["paper"]) == ("rgb(28, 33, 40)", "rgb(255, 255, 255)")
     assert (dark["ink"], dark["paper"]) == ("rgb(230, 232, 235)", "rgb(20, 24, 29)")
     assert (light["curve"], dark["curve"]) == ("rgb(29, 78, 216)", "rgb(130, 170, 255)")
-    assert light["figures"] == dark["figures"] == 5
+    assert light["figures"] == dark["figures"] == 4
     assert light["tables"] == dark["tables"] == 8
 
 
@@ -116,3 +122,6 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(page: Path, tmp_path: Path)
     width, figure = re.findall(r'data-(?:page|figure)="([\d.]+)"', dom)
     assert int(width) == PHONE
     assert PHONE * 0.8 < float(figure) < PHONE
+    cut, unhinted = (int(re.findall(rf'data-{name}="(\d+)"', dom)[0]) for name in ("cut", "unhinted"))
+    assert cut > 0
+    assert unhinted == 0

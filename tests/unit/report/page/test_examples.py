@@ -1,4 +1,4 @@
-"""Outputs side by side, where their texts come from, and whether a difference is more than chance."""
+"""Outputs side by side, and where their texts come from."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from lmfusion.errors import InputError
 from lmfusion.report.page import examples, texts
 from lmfusion.report.page.examples import Piece, make_examples, mark
 from lmfusion.report.page.notices import WARNING, Notices
-from lmfusion.report.page.significance import significance_table
 from lmfusion.runs import provenance
-from lmfusion.scoring import bleu
-from lmfusion.scoring.rouge_significance import paired_bootstrap
 
 SOURCES = ["one small house", "two old trees", "three green birds"]
 REFERENCES = ["das ist ein kleines Haus", "das sind zwei alte Bäume", "das sind drei grüne Vögel"]
@@ -143,75 +140,3 @@ def test_texts_may_be_given_by_hand(maker, compared) -> None:
     assert not texts.is_reference_of(comparison, source)
     with pytest.raises(InputError, match="there is no such file"):
         texts.is_reference_of(comparison, maker.folder / "nowhere")
-
-
-def test_significance_is_the_paired_bootstrap_of_each_seed_against_the_baselines(maker, compared) -> None:
-    worse = ["das ist ein kleines Hans", "zwei Bäume", "drei Vögel"]
-    outputs = {("base", 1): worse, ("ft", 1): REFERENCES, ("base", 2): worse, ("ft", 2): [*worse[:2], REFERENCES[2]]}
-    source, reference = maker.texts()
-    for (name, seed), lines in outputs.items():
-        path = maker.run(f"{name}-{seed}", {"base": "baseline", "ft": "src_ft"}[name], bleu=1.0, seed=seed)
-        (path / "test.hyp").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        record_texts(path, source, reference)
-    ((comparison,), _) = compared(maker.folder)
-    table = significance_table(comparison, find(comparison), Notices())
-    rows = [[cell.text for cell in row] for row in table.rows]
-    for seed, row in ((1, rows[1]), (2, rows[3])):
-        baseline, rival = bleu.paired_bootstrap(worse, {"ft": outputs["ft", seed]}, REFERENCES)
-        assert 10 < baseline.bleu < rival.bleu
-        assert row == [
-            *("SRC-FT", "2.5K", str(seed), "BLEU", f"{rival.bleu:.2f}"),
-            f"{rival.mean - rival.ci:.2f} to {rival.mean + rival.ci:.2f}",
-            *(f"+{rival.bleu - baseline.bleu:.2f}", f"{rival.p_value:.4f}"),
-        ]
-    assert [row[2].text for row in table.rows] == ["1", "1", "2", "2"]
-    assert rival.signature in table.notes[0]
-
-
-def test_significance_of_summaries_is_told_for_each_metric_of_rouge_and_for_lead(maker, compared) -> None:
-    worse, better = ["das Hans", "zwei Bäume", "drei Vögel"], [REFERENCES[0], "zwei alte", "drei Vögel"]
-    source, reference = maker.texts()
-    lead = {"steps": {"generate": maker.step("python data-prep/lead.py texts --sentences 1", {"sentences": 3}, 2500)}}
-    for row, lines, record in (("baseline", worse, {}), ("src_ft", better, {}), ("lead", SOURCES, lead)):
-        path = maker.run(row, row, scores={"test": maker.rouge(0.1, 0.1, 0.1)}, **record)
-        (path / "test.hyp").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        record_texts(path, source, reference)
-    ((comparison,), _) = compared(maker.folder)
-    table = significance_table(comparison, find(comparison), Notices())
-    rows = {(row[0].text, row[3].text): [cell.text for cell in row[4:]] for row in table.rows}
-    expected = paired_bootstrap(worse, {"SRC-FT": better}, REFERENCES, None)
-    for base, ours in zip(expected[:3], expected[3:]):
-        metric = f"ROUGE-{ours.metric[5:]}"
-        assert rows["baseline", metric][0] == f"{base.f1:.2f}"
-        assert rows["baseline", metric][2:] == ["", ""]
-        assert rows["SRC-FT", metric] == [
-            f"{ours.f1:.2f}",
-            f"{ours.mean - ours.ci:.2f} to {ours.mean + ours.ci:.2f}",
-            *(f"{ours.f1 - base.f1:+.2f}", f"{ours.p_value:.4f}"),
-        ]
-    assert len(rows) == 9, "lead too"
-    assert expected[0].signature in table.notes[0]
-
-
-def test_nothing_is_said_of_significance_without_the_text_that_was_scored(recorded, maker, compared) -> None:
-    for path in maker.texts():
-        path.unlink()
-    (recorded[0] / "generate.log").write_text(PRINTED, encoding="utf-8")
-    ((comparison,), _) = compared(*recorded)
-    notices = Notices()
-    assert significance_table(comparison, find(comparison), notices) is None
-    assert "nothing is said of significance" in notices.of_kind(WARNING)[0].text
-
-
-def test_significance_needs_the_reference_only(maker, compared) -> None:
-    source, reference = maker.texts()
-    for name in ("baseline", "src_ft"):
-        record_texts(maker.run(name, name, bleu=1.0), source, reference)
-    source.unlink()
-    ((comparison,), _) = compared(maker.folder)
-    notices = Notices()
-    found = find(comparison, notices)
-    assert (found.sources, found.references) == ([], REFERENCES)
-    assert len(significance_table(comparison, found, notices).rows) == 2
-    (warning,) = notices.of_kind(WARNING)
-    assert "so there are no examples" in warning.text

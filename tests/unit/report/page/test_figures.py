@@ -15,6 +15,7 @@ from lmfusion.report.page.figure import drawing, finish, legend_below
 from lmfusion.report.page.find import Found
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.read_run import read_run
+from lmfusion.report.page.significance import Significance
 from lmfusion.report.page.strategy import PAPER_ORDER
 
 LAYERS = ("embedding", "layer 1", "layer 2", "context", "joined")
@@ -47,7 +48,7 @@ def test_figure_1_is_the_difference_of_means_to_the_baseline_of_the_same_size(ma
     assert ft == [(5000, -0.5, 0.0)], "seed 1 beside seed 1 of the baseline, which has 11"
     assert alone == [(5000, 8.5, 0.0)], "no seed in common: beside the mean of all, 11.5"
     assert other == [], "there is no baseline of that size"
-    (figure,) = difference_figures(comparison)
+    (figure,) = difference_figures(comparison, Significance())
     assert figure.name == "difference"
     drawn = labels(figure.svg)
     assert {"baseline", "SRC-ELMO", "SRC-FT", "2.5K", "5K", "BLEU difference to baseline"} <= set(drawn)
@@ -59,7 +60,7 @@ def test_figure_1_of_one_size_has_a_bar_for_each_strategy_but_the_baseline(maker
     for strategy, rouge in (("baseline", 0.3), ("src_ft", 0.4), ("tgt_ft", 0.2)):
         maker.run(strategy, strategy, scores={"test": maker.rouge(rouge, rouge / 2, rouge)})
     ((comparison,), _) = compared(maker.folder)
-    figures = difference_figures(comparison)
+    figures = difference_figures(comparison, Significance())
     assert [figure.name for figure in figures] == [f"difference-rouge-{each}" for each in ("1", "2", "l")]
     drawn = labels(figures[0].svg)
     assert {"SRC-FT", "TGT-FT"} <= set(drawn)
@@ -69,18 +70,23 @@ def test_figure_1_of_one_size_has_a_bar_for_each_strategy_but_the_baseline(maker
 def test_without_a_baseline_or_a_rival_there_is_no_figure_1(maker, compared) -> None:
     path = maker.run("ft", "src_ft", bleu=1.0)
     ((alone,), _) = compared(path)
-    assert difference_figures(alone) == []
+    assert difference_figures(alone, Significance()) == []
     ((baseline,), _) = compared(maker.run("base", bleu=1.0))
-    assert difference_figures(baseline) == []
+    assert difference_figures(baseline, Significance()) == []
 
 
 def test_published_differences_are_dotted_beside_ours_only_on_the_papers_test_sets(maker, compared) -> None:
     for size in (160_000, 320_000):
         for strategy in ("baseline", "src_ft"):
-            scores = {name: maker.bleu(20.0, name, name) for name in ("newstest2018", "test")}
+            scores = {
+                name: maker.bleu(20.0, name, name, sentences)
+                for name, sentences in (("newstest2018", 2998), ("newstest2017", 2998), ("test", 2998))
+            }
             maker.run(f"{strategy}-{size}", strategy, scores=scores, size=size)
-    figures = [difference_figures(comparison)[0] for comparison in compared(maker.folder)[0]]
-    assert ["SRC-FT, published" in labels(figure.svg) for figure in figures] == [True, False]
+    figures = [difference_figures(comparison, Significance())[0] for comparison in compared(maker.folder)[0]]
+    titles = [figure.title for figure in figures if "SRC-FT, published" in labels(figure.svg)]
+    assert len(figures) == 4, "the average, too"
+    assert titles == ["BLEU difference to the baseline, newstest2018 (en-de)"], "newstest2017 has 3,004 sentences"
 
 
 def test_the_papers_own_figure_has_its_seven_lines() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from lmfusion.cli import main
 from lmfusion.report.page import published
 
 SPEC = Path(__file__).parents[5] / "shared" / "SPEC.md"
@@ -65,3 +66,51 @@ def test_what_the_paper_says_of_its_table_5() -> None:
 )
 def test_a_figure_only_where_there_is_one(arguments: tuple, value: float | None) -> None:
     assert published.score(*arguments) == value
+
+
+@pytest.mark.parametrize(
+    ("test_sets", "pair", "is_covered"),
+    [
+        ({"newstest2018": 2998}, EN_DE, True),
+        ({"wmt18": 2998}, EN_DE, True),
+        ({"wmt18": 2998, "wmt17": 3004}, EN_DE, True),
+        ({"wmt18": 2998, "wmt17": 2998}, EN_DE, False),
+        ({"newstest2018": 100}, EN_DE, False),
+        ({"newstest2018": None}, EN_DE, False),
+        ({"newstest2018": 2998}, ("de", "en"), False),
+        ({"newstest2018": 3000}, ("en", "tr"), True),
+        ({"newstest2018": 2998}, ("en", "tr"), False),
+        ({"newstest2019": 2998}, EN_DE, False),
+        ({"test": 2998}, EN_DE, False),
+        ({"cnn_dm": 11490}, ("article", "summary"), True),
+        ({"cnn_dm": 1000}, ("article", "summary"), False),
+        ({}, EN_DE, False),
+    ],
+)
+def test_data_are_the_papers_by_name_languages_and_number_of_sentences(
+    test_sets: dict[str, int | None], pair: tuple[str, str], is_covered: bool
+) -> None:
+    assert published.covers(test_sets, pair) == is_covered
+
+
+def test_the_numbers_of_sentences_are_those_of_the_sources_that_are_fetched() -> None:
+    sources = Path(__file__).parents[4] / "data-prep" / "sources.tsv"
+    found = re.findall(r"^(newstest\d+)\t.*?\t([\w=,-]*\d)\t", sources.read_text(encoding="utf-8"), re.MULTILINE)
+    counted = [(name, *entry.split("=")) for name, entries in found for entry in entries.split(",")]
+    assert len(counted) == 9
+    for name, pair, count in counted:
+        assert published.covers({name: int(count)}, tuple(pair.split("-")))
+
+
+@pytest.mark.parametrize(("sentences", "is_shown"), [(2998, True), (3, False)])
+def test_the_papers_figure_is_on_the_page_only_where_the_data_are_the_papers(
+    maker, tmp_path: Path, sentences: int, is_shown: bool
+) -> None:
+    for strategy in ("baseline", "src_ft"):
+        scores = {"newstest2018": maker.bleu(20.0, "newstest2018", sentences=sentences)}
+        path = maker.run(strategy, strategy, scores=scores, size=160_000)
+        (path / "newstest2018.hyp").write_text("a\n" * sentences, encoding="utf-8")
+    assert main(["report", str(maker.folder), "--out", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert ("Edunov" in page) == is_shown
+    assert (tmp_path / "out" / "published-difference.svg").exists() == is_shown

@@ -1,0 +1,78 @@
+"""``lmfusion hf``: text for a language model of Hugging Face, in its own pieces."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lmfusion.errors import InputError
+
+EXAMPLE = """example:
+  lmfusion hf dictionary xlm-roberta-base --out dict.en.txt
+  lmfusion hf encode xlm-roberta-base < train.en > train.pieces.en
+  fairseq-preprocess --srcdict dict.en.txt --trainpref train.pieces …"""
+
+
+def add(commands: Any) -> None:
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
+    text = "write text in the pieces of a Hugging Face model, and the dictionary of them, for fairseq-preprocess"
+    shape = {"epilog": EXAMPLE, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser = commands.add_parser("hf", help=text, description=text, **shape)
+    steps = parser.add_subparsers(title="steps", metavar="STEP", required=True)
+    for name, run, about in (
+        ("dictionary", run_dictionary, "write the dict.txt of a model's pieces"),
+        ("encode", run_encode, "turn lines of raw text (standard input) into pieces (standard output)"),
+        ("decode", run_decode, "turn lines of pieces (standard input) into text (standard output)"),
+    ):
+        step = steps.add_parser(name, help=about, description=about, **shape)
+        step.add_argument("folder", metavar="FOLDER", help="of the model, as hf download or save_pretrained wrote it")
+        if name == "dictionary":
+            step.add_argument("--out", metavar="FILE", type=Path, required=True, help="dictionary to write")
+        step.set_defaults(run=run)
+
+
+def run_dictionary(args: argparse.Namespace) -> None:
+    """Run ``lmfusion hf dictionary FOLDER --out FILE``."""
+    from lmfusion.text import textio
+    from lmfusion.text.huggingface import PieceTokenizer
+
+    tokenizer = PieceTokenizer.from_folder(args.folder)
+    with textio.writing(args.out) as stream:
+        stream.write(tokenizer.dictionary_text())
+    print(f"wrote {args.out}, {len(tokenizer.symbols):,} symbols with fairseq's four")
+
+
+def run_encode(args: argparse.Namespace) -> None:
+    """Run ``lmfusion hf encode FOLDER < text > pieces``."""
+    from lmfusion.text.huggingface import PieceTokenizer
+
+    tokenizer = PieceTokenizer.from_folder(args.folder)
+    _write(" ".join(tokenizer.encode(line)) for line in _lines())
+
+
+def run_decode(args: argparse.Namespace) -> None:
+    """Run ``lmfusion hf decode FOLDER < pieces > text``."""
+    from lmfusion.text.huggingface import PieceTokenizer
+
+    tokenizer = PieceTokenizer.from_folder(args.folder)
+    _write(tokenizer.decode(line.split()) for line in _lines())
+
+
+def _lines() -> Iterator[str]:
+    """Yield the lines of standard input, UTF-8 whatever the terminal's encoding is; only a line feed ends a line."""
+    for number, raw in enumerate(sys.stdin.buffer, start=1):
+        try:
+            yield raw.decode("utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            raise InputError(f"standard input, line {number}: not UTF-8. Convert it by iconv -t UTF-8.") from error
+
+
+def _write(lines: Iterator[str]) -> None:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    for line in lines:
+        print(line)

@@ -1,0 +1,68 @@
+"""``lmfusion run``: preparing data, training and packing, from one commented file."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from lmfusion.commands.parsers import add_command
+from lmfusion.errors import InputError
+
+STEPS = ("data", "train", "pack", "report")
+"""Sections of the file, in the order in which they run; each has the flags of the command of its name."""
+EXAMPLE_FILE = Path(__file__).with_name("run_example.yaml")
+
+
+class _StrictParser(argparse.ArgumentParser):
+    """Raises what a command line of argparse's would end with, so that it is one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{self.prog}: {message}")
+
+
+def add(commands: Any) -> None:
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
+    text = "run data, train and pack as one file says"
+    parser = add_command(
+        commands,
+        "run",
+        text,
+        "lmfusion run --example > mine.yaml",
+        "lmfusion run mine.yaml",
+        more=". Its sections are those commands, its keys their flags. Interrupted, the same command goes on.",
+    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("file", nargs="?", type=Path, metavar="FILE", help="as --example prints it")
+    what.add_argument("--example", action="store_true", help="print a commented file to begin with")
+    parser.add_argument("--dry-run", action="store_true", help="print the commands, run none")
+    parser.set_defaults(run=functools.partial(run, commands.choices))
+
+
+def run(commands: Mapping[str, argparse.ArgumentParser], args: argparse.Namespace) -> None:
+    """Run ``lmfusion run FILE``: read all of the file, then call one command after the other.
+
+    Args:
+        commands: the parsers of all commands, by name.
+        args: the words after ``lmfusion run``.
+
+    Raises:
+        InputError: if the file is wrong, before anything runs; or a command's own.
+    """
+    from lmfusion.commands import run_file
+
+    if args.example:
+        print(EXAMPLE_FILE.read_text(encoding="utf-8"), end="")
+        return
+    lines = run_file.read(args.file, {name: commands[name] for name in STEPS if name in commands})
+    steps = []
+    for words in lines:
+        parser = _StrictParser(prog=f"{args.file}: {words[0]}", parents=[commands[words[0]]], add_help=False)
+        steps.append((words, parser.parse_args(words[1:])))
+    for number, (words, step) in enumerate(steps, start=1):
+        print(f"[{number}/{len(steps)}] lmfusion {shlex.join(words)}", flush=True)
+        if not args.dry_run:
+            step.run(step)

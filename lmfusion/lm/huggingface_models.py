@@ -1,0 +1,141 @@
+"""The models of transformers that are supported, and how one is built from plain values.
+
+A name in a file is only looked up in this table: what it stands for is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from lmfusion.errors import InputError
+from lmfusion.text.huggingface import import_transformers
+
+MOST_LAYERS = 1000
+"""More are a damaged file's: every layer takes memory, however narrow it is."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A model type that was tested.
+
+    Attributes:
+        reads_left_to_right: True if no state depends on later tokens.
+        has_pooler: True if a pooler is built unless it is left out.
+        offset_positions: True if a sentence's positions begin behind the index of the padding symbol (RoBERTa).
+        dropout: settings that ``dropout`` stands for.
+        attention_dropout: settings that ``attention_dropout`` stands for.
+        attention: implementation of attention.
+    """
+
+    reads_left_to_right: bool = False
+    has_pooler: bool = False
+    offset_positions: bool = False
+    dropout: tuple[str, ...] = ("hidden_dropout_prob",)
+    attention_dropout: tuple[str, ...] = ("attention_probs_dropout_prob",)
+    attention: str = "sdpa"
+
+
+_ROBERTA = Kind(has_pooler=True, offset_positions=True)
+_LLAMA = Kind(reads_left_to_right=True, dropout=(), attention_dropout=("attention_dropout",))
+KINDS = {
+    "bert": Kind(has_pooler=True),
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
+    "camembert": _ROBERTA,
+    "electra": Kind(),
+    "deberta": Kind(attention="eager"),
+    "deberta-v2": Kind(attention="eager"),
+    "distilbert": Kind(dropout=("dropout",), attention_dropout=("attention_dropout",)),
+    "modernbert": Kind(dropout=("embedding_dropout", "mlp_dropout"), attention_dropout=("attention_dropout",)),
+    "gpt2": Kind(reads_left_to_right=True, dropout=("resid_pdrop", "embd_pdrop"), attention_dropout=("attn_pdrop",)),
+    "gpt_neox": Kind(reads_left_to_right=True, dropout=("hidden_dropout",), attention_dropout=("attention_dropout",)),
+    "llama": _LLAMA,
+    "mistral": _LLAMA,
+    "qwen2": _LLAMA,
+    "qwen3": _LLAMA,
+}
+"""The supported model types by their names in config.json."""
+
+_LEFT_OUT = {
+    *("model_type", "architectures", "auto_map", "transformers_version", "quantization_config", "dtype", "torch_dtype"),
+    *("id2label", "label2id", "problem_type", "use_cache", "return_dict", "output_hidden_states", "output_attentions"),
+    *("attn_implementation", "chunk_size_feed_forward"),
+}
+"""Settings that say nothing of the states, or would choose code."""
+
+
+def kind_of(model_type: Any) -> Kind:
+    """Return what is known of a model type.
+
+    Raises:
+        InputError: if it is not supported.
+    """
+    if not isinstance(model_type, str) or model_type not in KINDS:
+        raise InputError(
+            f"models of type {str(model_type)[:60]!r} are not among those that were tested: {', '.join(sorted(KINDS))}."
+        )
+    return KINDS[model_type]
+
+
+def settings_of(path: Path, config: Any) -> dict[str, Any]:
+    """Return the settings of a model of transformers that are needed to build it again, as plain values.
+
+    Args:
+        path: of its folder, for messages.
+        config: of the model, as transformers reads it.
+
+    Raises:
+        InputError: if it is one that its model type does not say: quantized, or an encoder turned into a decoder.
+    """
+    values = config.to_dict()
+    if values.get("quantization_config"):
+        raise InputError(f"{path} holds quantized weights: give the model in full or half precision.")
+    if values.get("is_decoder") or values.get("add_cross_attention"):
+        raise InputError(f"{path} holds a {config.model_type} that was turned into a decoder: give the encoder.")
+    return {name: value for name, value in values.items() if name not in _LEFT_OUT and not name.startswith("_")}
+
+
+def build_model(model_type: str, settings: Mapping[str, Any], changes: Mapping[str, float | None]) -> nn.Module:
+    """Build an untrained model of transformers without a head.
+
+    Args:
+        model_type: one of :data:`KINDS`.
+        settings: from :func:`settings_of`.
+        changes: ``dropout`` and ``attention_dropout`` to replace those in the settings; None replaces nothing.
+
+    Raises:
+        InputError: if the settings describe none.
+    """
+    kind, transformers = kind_of(model_type), import_transformers()
+    from huggingface_hub.errors import StrictDataclassError
+
+    values = {name: value for name, value in settings.items() if name not in _LEFT_OUT and not name.startswith("_")}
+    for name, probability in changes.items():
+        values.update(_dropouts(model_type, kind, name, probability))
+    more = {"add_pooling_layer": False} if kind.has_pooler else {}
+    try:
+        config = transformers.AutoConfig.for_model(model_type, **values)
+        if not 1 <= config.num_hidden_layers <= MOST_LAYERS:
+            raise InputError(f"a {model_type} of {config.num_hidden_layers} layers: give one of 1 to {MOST_LAYERS}.")
+        model: nn.Module = transformers.AutoModel.from_config(
+            config, trust_remote_code=False, attn_implementation=kind.attention, **more
+        )
+    except (StrictDataclassError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"these settings describe no {model_type} ({str(error).splitlines()[0][:200]}).") from error
+    return model
+
+
+def _dropouts(model_type: str, kind: Kind, name: str, probability: float | None) -> dict[str, float]:
+    if probability is None:
+        return {}
+    fields: tuple[str, ...] = getattr(kind, name)
+    if not fields:
+        raise InputError(f"a {model_type} has no {name.replace('_', ' ')} to set: leave it out.")
+    return dict.fromkeys(fields, probability)

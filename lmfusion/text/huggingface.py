@@ -1,0 +1,244 @@
+"""The tokenizer of a Hugging Face model, and its pieces as symbols of fairseq's text formats.
+
+fairseq's dictionaries begin with four symbols of its own, and its text files separate symbols by white space. So the
+pieces of a tokenizer become symbols in this order: the pieces in the roles of ``<s>``, ``<pad>``, ``</s>`` and
+``<unk>`` under these names, then all others by their number. White space, backslashes and those four names inside a
+piece are written as ``\\3c;`` (the code point in hexadecimal), so that no two pieces have the same symbol.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmfusion.errors import InputError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+ROLES = ("<s>", "<pad>", "</s>", "<unk>")
+"""fairseq's symbols, in the order of every dictionary."""
+
+_HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?(?<!\.pt)")
+
+
+def import_transformers() -> Any:
+    """Import the package transformers and return it.
+
+    fairseq brings torchaudio, and where that was built for another torch, transformers cannot be imported. Nothing here
+    needs it, so one that cannot be imported is hidden from this process.
+
+    Raises:
+        InputError: if transformers is not installed.
+    """
+    if "torchaudio" not in sys.modules and importlib.util.find_spec("torchaudio") is not None:
+        try:
+            importlib.import_module("torchaudio")
+        except (ImportError, OSError) as error:
+            sys.modules["torchaudio"] = None  # type: ignore[assignment]
+            reason = str(error).splitlines()[0]
+            logger.info(f"torchaudio does not fit the installed torch and is left out of this process ({reason})")
+    try:
+        import transformers
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"models of Hugging Face need the package {error.name}: pip install lmfusion[hf], or pip install "
+            f"transformers tokenizers safetensors."
+        ) from error
+    if sys.modules.get("torchaudio", transformers) is None:  # where transformers was imported before, it has looked
+        transformers.utils.import_utils.is_torchaudio_available.cache_clear()
+    return transformers
+
+
+@contextmanager
+def quiet(transformers: Any) -> Iterator[None]:
+    """Keep transformers' progress bars and reports of what it loads away from the terminal; errors are ours to tell."""
+    messages = transformers.utils.logging
+    level, bars = messages.get_verbosity(), messages.is_progress_bar_enabled()
+    messages.set_verbosity_error()
+    messages.disable_progress_bar()
+    try:
+        yield
+    finally:
+        messages.set_verbosity(level)
+        if bars:
+            messages.enable_progress_bar()
+
+
+def check_folder(folder: str | Path) -> Path:
+    """Return the path of a folder with a model of Hugging Face.
+
+    Raises:
+        InputError: if it is none; with the command that downloads a model if it looks like the name of one.
+    """
+    path = Path(folder)
+    if (path / "config.json").is_file():
+        return path
+    if path.exists():
+        raise InputError(
+            f"{path} holds no model of Hugging Face: give a folder with config.json, model.safetensors and "
+            f"tokenizer.json, as save_pretrained and `hf download` write it."
+        )
+    raise InputError(f"{path} does not exist. {how_to_download(str(folder))}".strip())
+
+
+def how_to_download(name: str) -> str:
+    """Return how to get a model of this name as a folder; an empty text if it is no name of Hugging Face's."""
+    if not _HUB_NAME.fullmatch(name):
+        return ""
+    folder = Path(name).name
+    return (
+        f"If it is the name of a model of Hugging Face, download that and give its folder: hf download {name} "
+        f"--local-dir {folder}"
+    )
+
+
+@dataclass
+class PieceTokenizer:
+    """A tokenizer whose pieces are symbols of a fairseq dictionary.
+
+    Attributes:
+        tokenizer: of the package tokenizers; it takes special tokens in a text for text.
+        symbols: in the order of the dictionary, :data:`ROLES` first.
+        ids: of each symbol in the model; two roles may have the same.
+        opening: symbols that the tokenizer puts in front of a sentence.
+        closes: True if it puts the piece of ``</s>`` behind one.
+    """
+
+    tokenizer: Tokenizer
+    symbols: list[str]
+    ids: list[int]
+    opening: tuple[str, ...] = ()
+    closes: bool = False
+
+    def __post_init__(self) -> None:
+        self.tokenizer.encode_special_tokens = True
+        self.tokenizer.no_truncation()
+        self.tokenizer.no_padding()
+        self._id_of = dict(zip(self.symbols, self.ids))
+        self._symbol_of = {number: symbol for symbol, number in reversed(self._id_of.items())}
+        self._symbol_of[self._id_of[ROLES[3]]] = ROLES[3]  # of GPT-2, whose one symbol has all four roles
+
+    @classmethod
+    def from_folder(cls, folder: str | Path) -> PieceTokenizer:
+        """Read the tokenizer of a folder as transformers reads it, with code of transformers alone.
+
+        Raises:
+            InputError: if there is none, it is a slow one, or its frame around a sentence is not one symbol a side.
+        """
+        path, transformers = check_folder(folder), import_transformers()
+        try:
+            with quiet(transformers):
+                loaded = transformers.AutoTokenizer.from_pretrained(
+                    str(path), local_files_only=True, trust_remote_code=False
+                )
+        except (OSError, ValueError, ImportError, KeyError, TypeError, AttributeError) as error:
+            raise InputError(
+                f"{path} has no tokenizer that can be read ({_first_line(error)}): its tokenizer.json is needed."
+            ) from error
+        if not getattr(loaded, "is_fast", False):
+            raise InputError(
+                f"{path} has the slow tokenizer {type(loaded).__name__}, whose rules are Python code: give a model "
+                f"with a tokenizer.json, the file of fast ones (PreTrainedTokenizerFast, {type(loaded).__name__}Fast)."
+            )
+        return _with_roles(path, loaded)
+
+    @classmethod
+    def from_text(cls, text: str, symbols: Sequence[str], ids: Sequence[int], opening: Sequence[str]) -> PieceTokenizer:
+        """Build a tokenizer from the text of its file (:meth:`to_text`) and a table of its symbols."""
+        from tokenizers import Tokenizer
+
+        return cls(Tokenizer.from_str(text), list(symbols), list(ids), tuple(opening))
+
+    def to_text(self) -> str:
+        """Return the content of the tokenizer's file, JSON."""
+        text: str = self.tokenizer.to_str()
+        return text
+
+    def encode(self, text: str) -> list[str]:
+        """Split text into symbols, without the frame around a sentence.
+
+        A name like ``<s>`` in the text is text. Where the tokenizer's model has it as a piece (XLM-R), it is unknown: a
+        beginning, an end or padding inside a sentence would be taken for what it says.
+        """
+        found = self.tokenizer.encode(text, add_special_tokens=False).ids
+        symbols = [self._symbol_of.get(number, ROLES[3]) for number in found]
+        return [ROLES[3] if symbol in ROLES else symbol for symbol in symbols]
+
+    def decode(self, symbols: Sequence[str]) -> str:
+        """Join symbols to text in one line; those that are none of the model's stay as they are."""
+        hidden = {self._id_of[role] for role in ROLES[:3]}
+        parts: list[str] = []
+        run: list[int] = []
+        for symbol in [*symbols, None]:
+            number = None if symbol == ROLES[3] or symbol is None else self._id_of.get(symbol)
+            if number is not None:
+                run += [] if number in hidden else [number]
+                continue
+            parts += [self.tokenizer.decode(run, skip_special_tokens=True)] if run else []
+            parts += [] if symbol is None else [symbol]
+            run = []
+        return " ".join(" ".join(parts).splitlines())
+
+    @property
+    def keeps_case(self) -> bool:
+        """Return False if the tokenizer turns capitals into small letters, which cannot be undone."""
+        normalizer = self.tokenizer.normalizer
+        return normalizer is None or "A" in normalizer.normalize_str("A")
+
+    def dictionary_text(self) -> str:
+        """Return the content of fairseq's dict.txt: each symbol behind the four of fairseq, with a count of 1."""
+        return "".join(f"{symbol} 1\n" for symbol in self.symbols[len(ROLES) :])
+
+
+def _with_roles(path: Path, loaded: Any) -> PieceTokenizer:
+    """Give the pieces of a tokenizer of transformers their symbols."""
+    tokenizer = loaded.backend_tokenizer
+    framed = tokenizer.encode("a")
+    inside = [place for place, special in enumerate(framed.special_tokens_mask) if not special]
+    if not inside:
+        raise InputError(f"{path}: its tokenizer has no piece for the letter a.")
+    front, back = framed.ids[: inside[0]], framed.ids[inside[-1] + 1 :]
+    if len(front) > 1 or len(back) > 1:
+        raise InputError(
+            f"{path}: its tokenizer puts {len(front)} symbols in front of a sentence and {len(back)} behind it; only "
+            f"one on either side is supported."
+        )
+    closing = back[0] if back else loaded.eos_token_id if loaded.eos_token_id is not None else loaded.sep_token_id
+    if closing is None:
+        raise InputError(f"{path}: its tokenizer has no symbol for the end of a sentence (eos_token).")
+    begin = loaded.bos_token_id if loaded.bos_token_id is not None else closing
+    roles = [
+        front[0] if front else begin,
+        closing if loaded.pad_token_id is None else loaded.pad_token_id,
+        closing,
+        closing if loaded.unk_token_id is None else loaded.unk_token_id,
+    ]
+    pieces = sorted((number, piece) for piece, number in tokenizer.get_vocab(True).items() if number not in roles)
+    symbols = [*ROLES, *(escape(piece) for _, piece in pieces)]
+    opening = ROLES[:1] if front else ()
+    return PieceTokenizer(tokenizer, symbols, [*roles, *(number for number, _ in pieces)], opening, bool(back))
+
+
+def escape(piece: str) -> str:
+    """Write a piece as a symbol without white space that is none of fairseq's own; different pieces stay different."""
+    if piece in ROLES:
+        return _code(piece[0]) + piece[1:]
+    return "".join(_code(char) if char.isspace() or char == "\\" else char for char in piece) or "\\;"
+
+
+def _code(char: str) -> str:
+    return f"\\{ord(char):x};"
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
