@@ -132,7 +132,7 @@ class PretrainedLM(Freezable, ABC):
 
     @classmethod
     def make_vocabulary(cls, config: dict[str, Any], symbols: list[str]) -> Vocabulary:
-        """Return the vocabulary of these symbols with the frame the family was trained with."""
+        """Return the vocabulary of ``symbols`` (in index order) with the frame of a model with this :attr:`config`."""
         return Vocabulary(symbols)
 
     @classmethod
