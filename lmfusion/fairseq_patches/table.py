@@ -194,7 +194,7 @@ TABLE: tuple[Patch, ...] = (
         "fairseq.tasks.fairseq_task:FairseqTask",
         "build_tokenizer",
         text_kit.use_for_tokenizer,
-        "As of build_bpe, for --tokenizer.",
+        "As of build_bpe, for --tokenizer: what is typed would not be split as the training text was.",
         "never: ours alone",
     ),
     Patch(
