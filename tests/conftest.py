@@ -5,6 +5,8 @@ from __future__ import annotations
 import lzma
 import os
 import runpy
+import subprocess
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import Any, Callable, TextIO
@@ -21,7 +23,8 @@ from lmfusion.lm.transformer.config import CausalLMConfig, ClozeLMConfig
 
 lmfusion.install()
 
-EMBEDDED = Path(os.environ.get("LMFUSION_CORPUS", Path(__file__).parents[1] / "data-prep" / "debian" / "en-de"))
+ROOT = Path(__file__).parents[1]
+EMBEDDED = Path(os.environ.get("LMFUSION_CORPUS", ROOT / "data-prep" / "debian" / "en-de"))
 # Test and valid are no multiples of 8: fairseq leaves out the rest if one lets it.
 SLICE = {"train": 400, "valid": 25, "test": 25, "mono.train": 600, "mono.valid": 30}
 SYNOPSES = {f"synopsis.{split}": SLICE[split] for split in ("train", "valid", "test")}
@@ -172,3 +175,14 @@ def small_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     lines = list(islice(stream, size))
                 (folder / f"{split}.{side}").write_text("".join(lines), encoding="utf-8")
     return folder
+
+
+@pytest.fixture(scope="session")
+def prepared(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The slice as fairseq trains on it: bitext-400, lm.en, lm.de, spm.model, dict.txt."""
+    out = tmp_path_factory.mktemp("prepared")
+    command = [sys.executable, ROOT / "data-prep" / "prepare.py", small_corpus, "-s", "en", "-t", "de", "--out", out]
+    command += ["--bpe-size", "500", "--max-ratio", "0", "--bitext-lines", "400"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out

@@ -29,17 +29,6 @@ class Done:
 Run = Callable[..., Done]
 
 
-@pytest.fixture(scope="session")
-def prepared(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The slice as fairseq trains on it: bitext-400, lm.en, lm.de, spm.model, dict.txt."""
-    out = tmp_path_factory.mktemp("prepared")
-    command = [sys.executable, ROOT / "data-prep" / "prepare.py", small_corpus, "-s", "en", "-t", "de", "--out", out]
-    command += ["--bpe-size", "500", "--max-ratio", "0", "--bitext-lines", "400"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return out
-
-
 class CommandServer:
     """One process of command_server.py; commands given to several of them run side by side."""
 
