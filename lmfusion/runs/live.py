@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import errno
+import logging
 import os
 import shlex
 import signal
@@ -198,6 +199,7 @@ def main() -> int:
     else:
         watcher = GenerationWatcher(args.label, args.sentences)
     end_with_parent()
+    logging.getLogger("fairseq").setLevel(logging.WARNING)  # of this process, which describes what was trained
     let_waiting_threads_sleep(os.environ)  # handed on to the command, and recorded in run.json
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     return exit_status(
