@@ -183,6 +183,14 @@ TABLE: tuple[Patch, ...] = (
         "times a decay), and would round a frozen LM's weights.",
     ),
     Patch(
+        "fairseq_cli.interactive",
+        "main",
+        text_kit.read_text,
+        "As of build_bpe: there, and only there, plain text comes in.",
+        "never: ours alone",
+        only_if_loaded=True,
+    ),
+    Patch(
         "fairseq.tasks.fairseq_task:FairseqTask",
         "build_bpe",
         text_kit.use_for_bpe,
