@@ -1,4 +1,4 @@
-"""The README's command lines, run as they are written."""
+"""Command lines of docs/, run as they are written."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ README_LINE = re.compile(r"^fairseq-hydra-train (?:.*\\\n)*.*$", re.MULTILINE)
 
 @pytest.mark.slow
 def test_fairseq_hydra_train_runs_as_written(small_corpus: Path, tmp_path: Path) -> None:
-    line = README_LINE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    line = README_LINE.findall((ROOT / "docs" / "use.md").read_text(encoding="utf-8"))
     assert len(line) == 1
     shipped = ROOT / "pretrained"
     (tmp_path / "pretrained").symlink_to(shipped)
@@ -27,7 +27,7 @@ def test_fairseq_hydra_train_runs_as_written(small_corpus: Path, tmp_path: Path)
     prepare += ["--dict", shipped / "dict.txt", "--bitext-lines", "400", "--max-ratio", "0"]
     subprocess.run([str(word) for word in prepare], check=True, capture_output=True)
     data = tmp_path / "runs" / "quickstart" / "data"
-    (data / "bitext-400").rename(data / "bitext-2500")
+    (data / "bitext-400").rename(data / "bitext-10000")
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     command = ["bash", "-c", f"{line[0]} optimization.max_update=1"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
