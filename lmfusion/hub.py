@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq import checkpoint_utils, hub_utils
-from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
+from fairseq.dataclass.configs import FairseqConfig
 from fairseq.utils import split_paths
 from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
-from lmfusion.checkpoint.reading import model_config, read_checkpoint
+from lmfusion.checkpoint.reading import first_line, model_config, read_checkpoint
 from lmfusion.errors import InputError
 from lmfusion.lm.transformer.base import check_beam
+from lmfusion.search_settings import check_settings, check_texts
 from lmfusion.text.kit import from_state
 
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
-_OF_GENERATE = ("skip_invalid_size_inputs", "inference_step_args", "prefix_allowed_tokens_fn", "score_reference")
 _ODD_CONTENT = (
     *(TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError, RuntimeError, OSError),
     ImportError,
@@ -78,7 +77,7 @@ class Translator(hub_utils.GeneratorHubInterface):
         """
         if isinstance(sentences, str):
             return self.sample([sentences], beam, verbose, **kwargs)[0]
-        _check_texts(sentences)
+        check_texts(sentences)
         found = self.generate([self.encode(text) for text in sentences if text.strip()], beam, verbose, **kwargs)
         best = iter(self.decode(hypotheses[0]["tokens"]) for hypotheses in found)
         return [next(best) if text.strip() else "" for text in sentences]
@@ -93,13 +92,16 @@ class Translator(hub_utils.GeneratorHubInterface):
             **kwargs: settings of the search (``lenpen=0.6``).
 
         Raises:
-            InputError: if ``beam`` is below 1, or a setting is none of fairseq's.
+            InputError: if ``beam`` is below 1, or the search does not have such a setting.
         """
         check_beam(beam)
-        _check_settings(kwargs)
+        check_settings(kwargs)
         if not len(tokenized_sentences):
             return []
-        return super().generate(tokenized_sentences, beam, *args, **kwargs)
+        try:
+            return super().generate(tokenized_sentences, beam, *args, **kwargs)
+        except AssertionError as error:  # fairseq's words for a least length beyond the greatest one
+            raise InputError(f"the search refuses these settings: {first_line(error)}") from error
 
     def _build_batches(self, tokens: list[Tensor], skip_invalid_size_inputs: bool) -> Iterator[dict[str, Any]]:
         """Yield batches of sentences of like length; fairseq's own loader of data sets starts threads and warns."""
@@ -113,22 +115,6 @@ class Translator(hub_utils.GeneratorHubInterface):
         sizes = self.cfg.dataset
         for batch in dataset.batch_by_size(indices, max_tokens=sizes.max_tokens, max_sentences=sizes.batch_size):
             yield dataset.collater([dataset[index] for index in batch])
-
-
-def _check_texts(sentences: Any) -> None:
-    if not isinstance(sentences, (list, tuple)):
-        raise InputError(f"translate takes a list of texts (str), not a {type(sentences).__name__}.")
-    for number, sentence in enumerate(sentences):
-        if not isinstance(sentence, str):
-            raise InputError(f"sentence {number} is a {type(sentence).__name__}, {sentence!r:.60}: give text (str).")
-
-
-def _check_settings(given: Mapping[str, Any]) -> None:
-    known = {*GenerationConfig.__dataclass_fields__, *_OF_GENERATE}
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise InputError(f"the search has no setting {name!r}" + (f"; did you mean {near[0]}?" if near else "."))
 
 
 def load_model(path: str | Path, **overrides: Any) -> Translator:

@@ -21,6 +21,7 @@ from lmfusion.fusion.elmo import chosen_states
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
 from lmfusion.lm.old_checkpoints import RELEASED, modern_side
+from lmfusion.text.kit import LICENCE, from_state, written
 
 # fairseq's markers of a module's version, and the device marker of its sinusoidal positions: no weights.
 _NO_PARAMETERS = (".version", "._float_tensor")
@@ -72,6 +73,10 @@ class Inspection:
     frozen: int
     language_models: list[LanguageModel]
     mixes: list[Mix]
+    text: dict[str, Any] | None
+    """What it holds to read and write plain text, see :meth:`lmfusion.text.kit.TextKit.facts`; None: nothing."""
+    licence: str | None
+    """First line of its licence; None: it is no packed model."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the description as plain values, ready for JSON."""
@@ -106,6 +111,7 @@ def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
     # Two language models share nothing, even where they are equal.
     total = count_parameters(_outside(weights)) + sum(lm.parameters for lm in lms)
     frozen = sum(lm.parameters - lm.trained for lm in lms)
+    kit, licence = from_state(path, state), written(path, state, LICENCE)
     return Inspection(
         path=str(path),
         kind=_kind(config, weights),
@@ -116,6 +122,8 @@ def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
         frozen=frozen,
         language_models=lms,
         mixes=[mix for side in SIDE_NAMES if (mix := _mix(side, config, weights)) is not None],
+        text=kit.facts() if kit else None,
+        licence=licence.split("\n")[0] if LICENCE in state else None,
     )
 
 

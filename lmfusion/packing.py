@@ -11,9 +11,6 @@ from lmfusion.checkpoint.rewriting import exported, refuse_to_overwrite, write_c
 from lmfusion.errors import InputError
 from lmfusion.text import kit as kits
 
-CARD, LICENCE = "card", "licence"
-"""Entries of the file: UTF-8 text in uint8 tensors."""
-
 
 def pack(
     checkpoint: Path,
@@ -53,7 +50,7 @@ def pack(
         )
     content = exported(state, half=half)
     content[kits.ENTRY] = kit.to_state()
-    content[CARD], content[LICENCE] = (kits.to_tensor(text.encode("utf-8")) for text in (card, licence))
+    content[kits.CARD], content[kits.LICENCE] = (kits.to_tensor(text.encode("utf-8")) for text in (card, licence))
     write_checkpoint(content, out)
 
 
@@ -71,9 +68,7 @@ def texts(path: str | Path) -> dict[str, str]:
     """Return the model card and the licence in a packed file; empty texts where it has none.
 
     Raises:
-        InputError: if it cannot be read.
+        InputError: if it cannot be read, or they are no texts.
     """
     state = read_checkpoint(path)
-    return {
-        name: kits.to_bytes(state[name]).decode("utf-8", "replace") if name in state else "" for name in (CARD, LICENCE)
-    }
+    return {name: kits.written(path, state, name) for name in (kits.CARD, kits.LICENCE)}

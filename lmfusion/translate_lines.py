@@ -15,6 +15,7 @@ from torch import Tensor
 
 from lmfusion.errors import InputError
 from lmfusion.hub import Translator
+from lmfusion.search_settings import check_settings
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ class Search:
             raise InputError(
                 f"--nbest {self.nbest}: a beam of {self.beam} has no more hypotheses; give --beam as well."
             )
+        check_settings(self.settings)
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,9 @@ class Hypothesis:
     score: float
 
 
-def translate_lines(model: Translator, lines: Iterable[str], search: Search) -> Iterator[list[Hypothesis]]:
+def translate_lines(
+    model: Translator, lines: Iterable[str], search: Search, *, ahead: bool = True
+) -> Iterator[list[Hypothesis]]:
     """Translate lines as they come in.
 
     A line without a word gives one empty hypothesis, so that output and input stay parallel. A line longer than the
@@ -66,8 +70,9 @@ def translate_lines(model: Translator, lines: Iterable[str], search: Search) -> 
 
     Args:
         model: from :func:`lmfusion.load_model`.
-        lines: one sentence (or article) each; they are read while others are being translated.
+        lines: one sentence (or article) each.
         search: settings.
+        ahead: read lines while others are being translated; False: in a dialogue, where each waits for its answer.
 
     Yields:
         The hypotheses of each line, best first, in the order of the lines.
@@ -77,7 +82,7 @@ def translate_lines(model: Translator, lines: Iterable[str], search: Search) -> 
     """
     model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens = search.batch_size, None
     first = 1
-    for window in _windows(lines, search.batch_size * WINDOW):
+    for window in _windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
         yield from _translate(model, window, search, first)
         first += len(window)
 

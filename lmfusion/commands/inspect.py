@@ -71,6 +71,7 @@ def _show(found: Inspection, console: Console) -> None:
     console.print(f"[bold]{found.kind}[/bold], architecture {found.architecture}")
     updates = "" if found.updates is None else f", after {found.updates:,} updates"
     console.print(f"{found.path}{updates}", markup=False)
+    _show_text(found, console)
     console.print(f"parameters   {found.total:>13,}")
     console.print(f"  trainable  {found.trainable:>13,}")
     console.print(f"  frozen     {found.frozen:>13,}")
@@ -84,3 +85,20 @@ def _show(found: Inspection, console: Console) -> None:
         largest = max(mix.shares.values())
         for name, share in mix.shares.items():
             console.print(f"  {name:<10} {share:6.1%} [cyan]{'█' * max(1, round(40 * share / largest))}[/cyan]")
+
+
+def _show_text(found: Inspection, console: Console) -> None:
+    """Print what a checkpoint holds to read and write plain text, and the licence of a packed model."""
+    if found.text is not None:
+        words = " and ".join(f"{count:,}" for count in found.text["dictionaries"])
+        inside = {
+            "BPE": found.text["bpe"],
+            "tokenizer": found.text["tokenizer"],
+            "dictionaries of": words and f"{words} symbols",
+        }
+        languages = " to ".join(found.text["languages"])
+        text = ", ".join(f"{name} {value}" for name, value in inside.items() if value)
+        console.print(f"{languages}{': ' * bool(languages)}{text}, all inside", markup=False)
+    if found.licence is not None:
+        licence = f"licence {found.licence}" if found.licence else "no licence given"
+        console.print(f"packed, {licence}; its model card: lmfusion inspect --card", markup=False)

@@ -36,12 +36,14 @@ def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion pack RUN --out FILE``."""
     lmfusion.install()
     from lmfusion.hub import find_checkpoint
+    from lmfusion.inspection import inspect_checkpoint
     from lmfusion.packing import pack
     from lmfusion.runs.model_card import model_card
 
     checkpoint = find_checkpoint(Path(args.model))
     folder = checkpoint.parent.parent if checkpoint.parent.name == "checkpoints" else checkpoint.parent
-    card = model_card(folder, licence := _licence(args.licence))
+    facts = inspect_checkpoint(checkpoint).to_dict()
+    card = model_card(folder, facts, licence := _licence(args.licence))
     pack(checkpoint, args.out, card=card, licence=licence, half=not args.full, data=args.data, bpe_model=args.spm)
     print(f"wrote {args.out}, {os.path.getsize(args.out) / 1e6:.1f} MB: lmfusion translate {args.out}")
 

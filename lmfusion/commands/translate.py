@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -38,7 +39,7 @@ def add(commands: Any) -> None:
     )
     parser.add_argument("model", metavar="MODEL", help="a run's folder, a checkpoint, or a packed model (.lmf)")
     parser.add_argument(
-        "file", metavar="FILE", nargs="?", help="one sentence a line, .gz or .xz too; default: standard input"
+        "file", metavar="FILE", nargs="?", help="one sentence a line, .gz or .xz too; default (and -): standard input"
     )
     parser.add_argument("--beam", type=int, default=5, help="hypotheses kept at every step (default: 5)")
     parser.add_argument("--nbest", type=int, default=1, metavar="N", help="print N lines for each: number, score, text")
@@ -54,8 +55,10 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion translate MODEL [FILE]``."""
-    lines = _lines(args.file)
-    for name in ("fairseq", "lmfusion.fusion", "sacremoses"):
+    file = None if args.file == "-" else args.file
+    dialogue = file is None and sys.stdin.isatty()
+    lines = _typed() if dialogue else _lines(file)
+    for name in ("fairseq", "lmfusion.fusion", "lmfusion.kernels", "sacremoses"):
         logging.getLogger(name).setLevel(logging.WARNING)
     lmfusion.install()
     from lmfusion.translate_lines import Search, translate_lines
@@ -63,9 +66,9 @@ def run(args: argparse.Namespace) -> None:
     settings = {name: getattr(args, name) for name in _SETTINGS if getattr(args, name) is not None}
     search = Search(args.beam, args.nbest, args.batch_size, settings)
     model = _load(args)
-    for number, hypotheses in enumerate(translate_lines(model, lines, search), start=1):
+    for number, hypotheses in enumerate(translate_lines(model, lines, search, ahead=not dialogue), start=1):
         for hypothesis in hypotheses:
-            print(_printed(number, hypothesis, args), flush=sys.stdout.isatty() or not args.file)
+            print(_printed(number, hypothesis, args), flush=sys.stdout.isatty() or not file)
 
 
 def _load(args: argparse.Namespace) -> Any:
@@ -89,11 +92,15 @@ def _printed(number: int, hypothesis: Hypothesis, args: argparse.Namespace) -> s
 def _lines(file: str | None) -> Iterable[str]:
     """Return the lines to translate; a file that is not there is refused before the model is loaded."""
     if file is None:
-        return _typed() if sys.stdin.isatty() else _piped()
+        return _streamed(sys.stdin.fileno(), "standard input")
     from lmfusion.text import textio
     from lmfusion.text.progress import progress
 
     path = Path(file)
+    if path.is_dir():
+        raise InputError(f"{file} is a folder: give a file of text, or standard input.")
+    if path.exists() and not path.is_file():  # a pipe, whose lines cannot be counted first
+        return _streamed(os.open(path, os.O_RDONLY), file)
     total = textio.count_lines(path)
     return (
         textio.read_lines(path) if sys.stdout.isatty() else progress(textio.read_lines(path), total=total, label=file)
@@ -112,9 +119,12 @@ def _typed() -> Iterator[str]:
             return
 
 
-def _piped() -> Iterator[str]:
-    for number, line in enumerate(sys.stdin.buffer, start=1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise InputError(f"standard input, line {number}: not UTF-8 ({error.reason}). Convert it first.") from error
+def _streamed(descriptor: int, name: str) -> Iterator[str]:
+    # Not sys.stdin, whose lock Python wants at its end, when a thread still waits for a line.
+    with open(descriptor, "rb", closefd=False) as stream:
+        for number, line in enumerate(stream, start=1):
+            try:
+                text = line.decode("utf-8").rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise InputError(f"{name}, line {number}: not UTF-8 ({error.reason}). Convert it first.") from error
+            yield text.removeprefix("\ufeff") if number == 1 else text

@@ -19,7 +19,7 @@ from lmfusion.convert.variant import LMOutputSpec
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, FINETUNE, SIDE_NAMES, STACKS
 from lmfusion.lm.old_checkpoints import modern_side
-from lmfusion.lm.vocabulary import dictionary_hash
+from lmfusion.lm.symbols import dictionary_hash
 
 Config = dict[str, Any]
 # The dropouts of a language model that is fine-tuned: ours, and the released code's.

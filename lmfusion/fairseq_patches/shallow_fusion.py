@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
-from lmfusion.lm.vocabulary import check_symbols
+from lmfusion.lm.symbols import check_symbols
 
 
 def check_generating_lm(model: Any, path: str) -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import tempfile
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from fairseq.data import encoders
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
+from lmfusion.text.codec import built_bpe, built_tokenizer
 from lmfusion.text.kit import ENTRY, TextKit, collect, from_state
 
 logger = logging.getLogger(__name__)
@@ -74,7 +72,9 @@ def use_for_bpe(original: Callable[..., Any]) -> Callable[..., Any]:
         kit = _kit(args)
         if kit is None or not kit.bpe:
             return original(self, args)
-        logger.info(f"BPE: {kit.bpe['_name']}, from the checkpoint (text that is encoded already: --tokenizer space --bpe none)")
+        logger.info(
+            f"BPE: {kit.bpe['_name']}, from the checkpoint (text that is encoded already: --tokenizer space --bpe none)"
+        )
         return built_bpe(kit)
 
     return build_bpe
@@ -91,16 +91,3 @@ def use_for_tokenizer(original: Callable[..., Any]) -> Callable[..., Any]:
         return built_tokenizer(kit)
 
     return build_tokenizer
-
-
-def built_bpe(kit: TextKit) -> Any:
-    """Return fairseq's BPE of a kit, or None."""
-    with tempfile.TemporaryDirectory() as folder:
-        section = kit.unpack(Path(folder))
-        return encoders.build_bpe(Namespace(bpe=section.pop("_name"), **section)) if section else None
-
-
-def built_tokenizer(kit: TextKit) -> Any:
-    """Return fairseq's tokenizer of a kit, or None."""
-    section = dict(kit.tokenizer)
-    return encoders.build_tokenizer(Namespace(tokenizer=section.pop("_name"), **section)) if section else None

@@ -19,7 +19,7 @@ from lmfusion.fusion.config import (
     replaces_embeddings,
 )
 from lmfusion.fusion.interface import FUSIONS
-from lmfusion.lm.vocabulary import first_difference
+from lmfusion.lm.symbols import first_difference
 
 
 def check_combination(cfg: Any) -> None:

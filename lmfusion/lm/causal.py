@@ -67,7 +67,9 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
             B x T x V (only new T with a decoding state), or what the head makes; and a dictionary without attention.
         """
         # fairseq's generator asks for attention to a source, where there is none.
-        return self.output_layer(self.top_state(prev_output_tokens, incremental_state), head), {"attn": None}
+        top = self.states(prev_output_tokens, incremental_state, want={TOP}).top
+        assert top is not None
+        return self.output_layer(top, head), {"attn": None}
 
     def states(
         self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]

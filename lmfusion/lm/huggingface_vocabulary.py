@@ -27,6 +27,7 @@ class TokenizerVocabulary(Vocabulary):
         tokenizer_file: the tokenizer's file, uint8.
     """
 
+    takes_codec = False
     model_ids: Tensor
     tokenizer_file: Tensor
 

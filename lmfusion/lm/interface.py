@@ -164,12 +164,12 @@ class PretrainedLM(Freezable, ABC):
         """Return the longest sentence the model takes, in tokens as fairseq counts them (one ``</s>``)."""
 
     def layer_states(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> list[Tensor]:
-        """Return the states of every layer, embeddings first, as L tensors of B x T x C'; see :meth:`states`."""
-        return self.states(tokens, incremental_state, want={LAYERS}).layers
+        """Return the states of every layer, embeddings first, as L tensors of B x T x C', of valid indices (B x T)."""
+        return self.states(self.vocabulary.check(tokens), incremental_state, want={LAYERS}).layers
 
     def top_state(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> Tensor:
-        """Return the state before the softmax, B x T x C; see :meth:`states`."""
-        top = self.states(tokens, incremental_state, want={TOP}).top
+        """Return the state before the softmax, B x T x C, of valid indices (B x T); see :meth:`states`."""
+        top = self.states(self.vocabulary.check(tokens), incremental_state, want={TOP}).top
         assert top is not None
         return top
 

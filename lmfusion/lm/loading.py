@@ -20,17 +20,26 @@ from lmfusion.errors import InputError
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
 from lmfusion.lm.old_checkpoints import modern_lm
 from lmfusion.lm.transformer.reading import lm_architecture
+from lmfusion.text.codec import TextCodec, sentencepiece_codec
 from lmfusion.text.huggingface import how_to_download
 
 logger = logging.getLogger(__name__)
 
 
-def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
+def load_lm(
+    path: str | Path, *, bpe: str | Path | None = None, lang: str | None = None, **overrides: Any
+) -> PretrainedLM:
     """Load a pretrained language model: frozen, in eval mode and float32, from this file or folder alone.
+
+    ``load_lm("lm.pt").layer_states(lm.encode("A sentence."))``: a checkpoint that was trained with the flags --bpe and
+    --tokenizer holds what makes its symbols of plain text.
 
     Args:
         path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``, a file of word vectors, or what another
             registered family reads.
+        bpe: sentencepiece model by which it encodes plain text, in place of its own; as its training text was encoded.
+        lang: language of the Moses tokenizer that its training text went through, with data preparation's settings;
+            None: the text was not tokenized. For ``bpe`` only.
         overrides: configuration values to replace, e.g. ``dropout=0.3`` for fine-tuning.
 
     Raises:
@@ -47,8 +56,18 @@ def load_lm(path: str | Path, **overrides: Any) -> PretrainedLM:
     lm = _complete(family.read(path, **overrides))
     tensors = sum(1 for _ in lm.parameters())
     count = sum(parameter.numel() for parameter in lm.parameters())
+    if bpe is not None or lang is not None:
+        lm.vocabulary.codec = _codec(lm, bpe, lang)
     logger.info(f"loaded {tensors} tensors with {count:,} parameters from {path}")
     return lm.freeze()
+
+
+def _codec(lm: PretrainedLM, bpe: str | Path | None, lang: str | None) -> TextCodec:
+    if bpe is None:
+        raise InputError(f"lang={lang!r} is for bpe=FILE: give both, or neither where the model holds its tokenizer.")
+    if not lm.vocabulary.takes_codec:
+        raise InputError(f"bpe={str(bpe)!r}: a {lm.title} brings its own tokenizer; leave it out.")
+    return sentencepiece_codec(bpe, lang)
 
 
 def _unread(path: Path) -> str:

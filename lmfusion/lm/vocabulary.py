@@ -7,16 +7,16 @@ dictionary is an error that names the first symbol that differs. Integers surviv
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from lmfusion.errors import InputError
+from lmfusion.lm.symbols import check_pieces, check_symbols, decode_symbols, dictionary_hash, encode_symbols
+from lmfusion.text.codec import TextCodec
 
 BOS, PAD, EOS, UNK = "<s>", "<pad>", "</s>", "<unk>"
 
@@ -54,9 +54,13 @@ class Vocabulary(nn.Module):
     Attributes:
         side: the model's id for each id of the side's dictionary; None: they are the same.
         keeps_case: False if its symbols lack the capitals of the text that they were made from.
+        takes_codec: False if it brings a tokenizer of its own.
+        codec: makes its symbols of plain text; None: text is symbols between white space.
     """
 
     keeps_case: bool = True
+    takes_codec: bool = True
+    codec: TextCodec | None = None
     codes: Tensor
     side: Tensor | None
 
@@ -145,28 +149,50 @@ class Vocabulary(nn.Module):
         return torch.cat([first.new_tensor(self.opening), first, closing, second, closing])
 
     def encode(self, text: str) -> Tensor:
-        """Turn text into framed ids, 1 x T: its symbols stand between white space.
+        """Turn text into framed ids, 1 x T: plain text, or without a :attr:`codec` symbols between white space.
 
         Raises:
-            InputError: naming a symbol that is not known, where the model has none for such.
+            InputError: if it is no text, plain text without a codec, or has a symbol that is not known and there is
+                none for such.
         """
-        found = [self.index.get(symbol, self.unknown) for symbol in text.split()]
+        if not isinstance(text, str):
+            raise InputError(f"{text!r:.60} is a {type(text).__name__}: a sentence is text (str).")
+        symbols = (text if self.codec is None else self.codec.encode(text)).split()
+        if self.codec is None:
+            check_pieces(symbols, self.index)
+        found = [self.index.get(symbol, self.unknown) for symbol in symbols]
         if None in found:
-            raise InputError(f"{text.split()[found.index(None)]!r} is none of the language model's symbols.")
+            raise InputError(f"{symbols[found.index(None)]!r} is none of the language model's symbols.")
         return self.frame(torch.tensor([[*found, self.closing]])).tokens
 
     def decode(self, tokens: Tensor) -> str:
-        """Turn ids (T, or 1 x T) back into text: symbols with spaces between, without frame and padding.
+        """Turn ids (T, or 1 x T) back into text, without frame and padding; without a :attr:`codec` into symbols.
 
         Raises:
-            InputError: if an id is outside the vocabulary.
+            InputError: if it is more than one row, or an id is outside the vocabulary.
         """
+        row = self.check(tokens.unsqueeze(0) if isinstance(tokens, Tensor) and tokens.dim() == 1 else tokens)
+        if len(row) > 1:
+            raise InputError(f"these are {len(row)} sentences: decode one at a time.")
         hidden = {*self.opening, self.closing, self.padding_idx}
-        ids = tokens.flatten().tolist()
-        wrong = [number for number in ids if not 0 <= number < len(self.symbols)]
-        if wrong:
-            raise InputError(f"{wrong[0]} is no index of the language model's {len(self.symbols)} symbols.")
-        return " ".join(self.symbols[number] for number in ids if number not in hidden)
+        symbols = " ".join(self.symbols[number] for number in row[0].tolist() if number not in hidden)
+        return symbols if self.codec is None else self.codec.decode(symbols)
+
+    def check(self, tokens: Tensor) -> Tensor:
+        """Return rows of ids as they are, if they are B x T indices of this vocabulary.
+
+        Raises:
+            InputError: naming the shape, the type or the first number that is none.
+        """
+        what = f"{tuple(tokens.shape)} of {tokens.dtype}" if isinstance(tokens, Tensor) else type(tokens).__name__
+        if not isinstance(tokens, Tensor) or tokens.dim() != 2 or tokens.dtype not in (torch.int64, torch.int32):
+            raise InputError(f"tokens are B x T indices (int64), as encode(text) gives them, and this is {what}.")
+        if not tokens.numel():
+            raise InputError(f"there is no token in a tensor of {tuple(tokens.shape)}: give at least one.")
+        wrong = tokens[(tokens < 0) | (tokens >= len(self.symbols))]
+        if wrong.numel():
+            raise InputError(f"{int(wrong[0])} is no index of the language model's {len(self.symbols)} symbols.")
+        return tokens
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         stored = state_dict.get(prefix + "codes")
@@ -178,70 +204,3 @@ class Vocabulary(nn.Module):
 def _same(stored: Tensor, codes: Tensor) -> bool:
     """Compare codes without decoding, which takes long where --store-ema loads weights at every update."""
     return stored.dtype == codes.dtype and torch.equal(stored.to(codes.device), codes)
-
-
-def encode_symbols(symbols: Sequence[str]) -> Tensor:
-    """Turn symbols into the int32 code points of their newline-joined text."""
-    return torch.tensor([ord(char) for char in "\n".join(symbols)], dtype=torch.int32)
-
-
-def decode_symbols(codes: Tensor) -> list[str]:
-    """Turn code points back into symbols: the inverse of :func:`encode_symbols`."""
-    return "".join(map(chr, codes.tolist())).split("\n")
-
-
-def dictionary_hash(symbols: Iterable[str]) -> str:
-    """Return the SHA-256 (hex) of a dictionary: its symbols in index order, special symbols included.
-
-    Counts do not matter: two dictionaries with this hash give every token the same index.
-    """
-    return hashlib.sha256("\n".join(symbols).encode("utf-8")).hexdigest()
-
-
-def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
-    """Return the first index at which two lists of symbols differ, or None if they are equal."""
-    for index, (our_symbol, their_symbol) in enumerate(zip(ours, theirs)):
-        if our_symbol != their_symbol:
-            return index
-    return None if len(ours) == len(theirs) else min(len(ours), len(theirs))
-
-
-def check_symbols(trained: Sequence[str], given: Sequence[str], *, what: str) -> None:
-    """Refuse a dictionary that is not the one the language model was trained with.
-
-    Args:
-        trained: the language model's symbols.
-        given: the symbols of the data or of the side the model is used on.
-        what: name of the given dictionary for the message, e.g. "the source dictionary".
-
-    Raises:
-        InputError: naming the first index and the two symbols that differ.
-    """
-    index = first_difference(trained, given)
-    if index is None:
-        return
-    ours = repr(trained[index]) if index < len(trained) else "nothing (it ends there)"
-    theirs = repr(given[index]) if index < len(given) else "nothing (it ends there)"
-    raise InputError(
-        f"{what} is not the dictionary the language model was trained with: they differ first at "
-        f"index {index}, where the language model has {ours} and {what} has {theirs} "
-        f"({len(trained)} and {len(given)} symbols). Encode the data with the language model's BPE "
-        f"and give its dict.txt to fairseq-preprocess (--srcdict/--tgtdict)."
-    )
-
-
-def dictionary_of(symbols: Sequence[str]) -> Dictionary:
-    """Return a fairseq dictionary with these symbols in this order.
-
-    Raises:
-        InputError: if they do not begin with fairseq's special symbols, or one stands twice.
-    """
-    dictionary = Dictionary()
-    for symbol in symbols[len(dictionary) :]:
-        dictionary.add_symbol(symbol)
-    if list(dictionary.symbols) != list(symbols):
-        raise InputError(
-            f"these {len(symbols)} symbols are no fairseq dictionary: it begins with "
-            f"{', '.join(Dictionary().symbols)} and has every symbol once."
-        )
-    return dictionary

@@ -83,7 +83,7 @@ def _check_lm(side: str, path: Path, asked: Asked) -> None:
     if not path.exists():
         raise InputError(f"--{side}-lm {path}: does not exist.")
     import lmfusion
-    from lmfusion.lm.vocabulary import check_symbols
+    from lmfusion.lm.symbols import check_symbols
     from lmfusion.text.dictionaries import read_dictionary
 
     lm = lmfusion.load_lm(path)

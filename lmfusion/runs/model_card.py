@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import json
+import re
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from lmfusion.runs import model_facts
 from lmfusion.runs.run_folder import RunFolder
 
 _CHOSEN = ("--lr", "--max-update", "--dropout", "--max-tokens", "--label-smoothing", "--seed", "--arch")
 
 
-def model_card(folder: Path, licence: str = "") -> str:
+_LOADED = re.compile(r"loaded ([\d,]+) examples from: (\S*)train\.")
+_FIRST_LINES = 10_000
+"""Of a training's log, among which fairseq tells the amount of text."""
+
+
+def model_card(folder: Path, facts: dict[str, Any], licence: str = "") -> str:
     """Write the card of a run's model.
 
     Args:
         folder: of the run, with ``run.json`` and, where the test set was translated, ``scores.json``.
+        facts: :class:`lmfusion.inspection.Inspection` of the model as a dictionary.
         licence: its first line is named.
 
     Returns:
@@ -27,18 +33,18 @@ def model_card(folder: Path, licence: str = "") -> str:
     """
     run = RunFolder(folder)
     training = (run.record.get("steps") or {}).get("train") or {}
-    lines = [f"# {run.record.get('name') or folder.name}", "", *_model(model_facts.read(run)), ""]
-    lines += ["## Training", "", *_training(training, run.record), ""]
-    lines += ["## Scores", "", *_scores(folder / "scores.json"), ""]
+    lines = [f"# {run.record.get('name') or folder.name}", "", *_model(facts), ""]
+    lines += ["## Training", "", *_data(run), *_training(training, run.record), ""]
+    lines += ["## Scores", "", *_scores(run.scores), ""]
     lines += ["## Licence", "", licence.strip().split("\n")[0] or "Not given by whoever packed it.", ""]
     lines += ["## Use", "", "```", "lmfusion translate FILE.lmf text > translations", "```", ""]
     return "\n".join(lines)
 
 
 def _model(facts: dict[str, Any]) -> list[str]:
-    if not facts:
-        return ["A transformer trained with lmfusion."]
-    lines = [
+    text = facts["text"] or {}
+    lines = [f"- translates: {' to '.join(text['languages'])}"] if text else []
+    lines += [
         f"- architecture: {facts['architecture']}",
         f"- parameters: {facts['total']:,} ({facts['trainable']:,} trained)",
     ]
@@ -63,11 +69,21 @@ def _training(step: dict[str, Any], record: dict[str, Any]) -> list[str]:
     return lines or ["Not recorded."]
 
 
-def _scores(path: Path) -> list[str]:
-    if not path.is_file():
-        return ["Not scored."]
+def _data(run: RunFolder) -> list[str]:
+    """Return the amount of training text as the training's log tells it; nothing where there is no log."""
+    log = run.file("train.log")
+    if not log.is_file():
+        return []
+    with log.open(encoding="utf-8", errors="replace") as stream:
+        found = next(filter(None, map(_LOADED.search, islice(stream, _FIRST_LINES))), None)
+    return [f"- data: {Path(found[2]).name or found[2]}, {found[1]} pairs"] if found else []
+
+
+def _scores(found: dict[str, Any]) -> list[str]:
     lines = []
-    for name, scores in json.loads(path.read_text(encoding="utf-8")).items():
+    for name, scores in found.items():
+        if not isinstance(scores, dict):
+            continue
         for measure in ("bleu", "chrf", "rouge1", "rouge2", "rougeL"):
             if isinstance(value := scores.get(measure), (int, float)):
                 lines.append(f"- {name}: {measure} {value:.2f}")

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from lmfusion.errors import InputError
-from lmfusion.lm.interface import PretrainedLM
+from lmfusion.lm.interface import LAYERS, PretrainedLM
 from lmfusion.state_cache.store import FORMAT, StateStore
 
 logger = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class StoredStates:
         missing = [row for row, key in enumerate(keys) if store is None or key not in store]
         if missing:
             width = max(lengths[row] for row in missing)
-            fresh = torch.stack(self.lm.layer_states(tokens[missing, :width]))
+            fresh = torch.stack(self.lm.states(tokens[missing, :width], want={LAYERS}).layers)
             store = store or self._create(fresh.dtype)
             stored = _in_range(fresh.to("cpu", store.dtype), self.half)
             store.write({keys[row]: stored[:, number, : lengths[row]] for number, row in enumerate(missing)})

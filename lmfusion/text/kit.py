@@ -32,6 +32,8 @@ BPE = {
     PAIR: "bpe_pair",
 }
 """The kinds of BPE that a checkpoint can hold, and the value of their configuration that names their file."""
+CARD, LICENCE = "card", "licence"
+"""Entries of a packed model, beside :data:`ENTRY`: UTF-8 text in uint8 tensors."""
 PAIRED = ("src_bpe", "tgt_bpe")
 """The values that name the files of the two segmentations of a pair."""
 TOKENIZERS = ("moses", "moses_monolingual", "nltk", "space")
@@ -64,6 +66,15 @@ class TextKit:
         values["languages"] = list(self.languages)
         return values
 
+    def facts(self) -> dict[str, Any]:
+        """Return what is in it as plain values: languages, kinds of tokenizer and BPE, words of each dictionary."""
+        return {
+            "languages": list(self.languages),
+            "tokenizer": self.tokenizer.get("_name"),
+            "bpe": self.bpe.get("_name"),
+            "dictionaries": [len(content.splitlines()) for content in self.dictionaries],
+        }
+
     def unpack(self, folder: Path) -> dict[str, Any]:
         """Write the files into a folder, as fairseq wants them there.
 
@@ -88,7 +99,13 @@ def to_tensor(content: bytes) -> Tensor:
 
 
 def to_bytes(tensor: Tensor) -> bytes:
-    """Return the bytes of a uint8 tensor."""
+    """Return the bytes of a uint8 tensor.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    if not isinstance(tensor, Tensor) or tensor.dtype != torch.uint8 or tensor.dim() != 1:
+        raise ValueError("where bytes belong there are none")
     return tensor.numpy().tobytes()
 
 
@@ -119,6 +136,26 @@ def from_state(path: str | Path, state: Mapping[str, Any]) -> TextKit | None:
             f"{path} is damaged or not what it says: its entry {ENTRY!r}, of BPE and dictionaries, is none ({error})."
         ) from error
     return kit
+
+
+def written(path: str | Path, state: Mapping[str, Any], name: str) -> str:
+    """Return the model card or the licence in a packed model, without control characters; empty where it has none.
+
+    Args:
+        path: of the file, for messages.
+        state: its content.
+        name: :data:`CARD` or :data:`LICENCE`.
+
+    Raises:
+        InputError: if the entry is no text.
+    """
+    if name not in state:
+        return ""
+    try:
+        text = to_bytes(state[name]).decode("utf-8")
+    except ValueError as error:
+        raise InputError(f"{path} is damaged or not what it says: its entry {name!r} is no text ({error}).") from error
+    return "".join(char for char in text if char.isprintable() or char in "\n\t")
 
 
 def _name(language: Any) -> str:

@@ -15,7 +15,7 @@ LAYERS = [
     ["lmfusion.errors", "lmfusion.plain_operations", "lmfusion.registration"],
     ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
     ["lmfusion.operations"],
-    ["lmfusion.lm.freezing", "lmfusion.lm.precision", "lmfusion.lm.vocabulary"],
+    ["lmfusion.lm.freezing", "lmfusion.lm.precision", "lmfusion.lm.symbols", "lmfusion.lm.vocabulary"],
     ["lmfusion.lm.interface"],
     ["lmfusion.lm.old_checkpoints", "lmfusion.lm.decoding", "lmfusion.lm.transformer", "lmfusion.lm.vector_files"],
     ["lmfusion.lm.recurrent_layers"],
@@ -27,7 +27,7 @@ LAYERS = [
     ["lmfusion.training"],
     ["lmfusion.convert", "lmfusion.inspection"],
     ["lmfusion.fairseq_patches"],
-    ["lmfusion.plugin", "lmfusion.hub", "lmfusion.hydra_configs"],
+    ["lmfusion.plugin", "lmfusion.search_settings", "lmfusion.hub", "lmfusion.hydra_configs"],
     ["lmfusion.translate_lines", "lmfusion.packing"],
     ["lmfusion", "lmfusion.models"],  # the public API
     ["lmfusion.runs"],

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 from lmfusion.checkpoint.files import is_checkpoint
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import Head, PretrainedLM
+from lmfusion.lm.symbols import dictionary_of
 from lmfusion.lm.transformer.config import complete_config
 from lmfusion.lm.transformer.layers import TokenEmbedding
 from lmfusion.lm.transformer.layout import RowLayout
 from lmfusion.lm.transformer.reading import lm_architecture, read_lm
-from lmfusion.lm.vocabulary import dictionary_of
 
 # A layer's number in the name of a weight: of one of two towers, of the only one.
 _LAYER = re.compile(r"(?:forward_|backward_)?layers\.(\d+)\.")

@@ -18,8 +18,10 @@ from lmfusion.checkpoint.contents import check_sizes
 from lmfusion.checkpoint.reading import DAMAGE, first_line, model_config, read_checkpoint, read_file
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
+from lmfusion.lm.symbols import decode_symbols
 from lmfusion.lm.transformer.strict_loading import PREFIX, load_strictly
-from lmfusion.lm.vocabulary import decode_symbols
+from lmfusion.text.codec import TextCodec
+from lmfusion.text.kit import from_state
 
 _SYMBOLS = PREFIX + "symbol_table.codes"
 
@@ -65,6 +67,8 @@ def read_lm(
     with _as_input_error(path), building_from([path]):
         lm = build(model, _task(state), decode_symbols(weights[_SYMBOLS]))
     load_strictly(lm, weights, path)
+    kit = from_state(path, state)
+    lm.vocabulary.codec = TextCodec(kit) if kit else None
     return lm
 
 

@@ -19,7 +19,7 @@ from lmfusion.errors import InputError
 from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.lm.loading import load_lm
-from lmfusion.lm.vocabulary import dictionary_hash
+from lmfusion.lm.symbols import dictionary_hash
 
 FUSIONS = ("none", "elmo", "finetune")
 USED = [(src, tgt) for src in FUSIONS for tgt in FUSIONS if (src, tgt) != ("none", "none")]

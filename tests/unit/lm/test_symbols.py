@@ -10,8 +10,7 @@ import torch
 from fairseq.data import Dictionary
 
 from lmfusion.errors import InputError, LMFusionError
-from lmfusion.lm.vocabulary import (
-    Vocabulary,
+from lmfusion.lm.symbols import (
     check_symbols,
     decode_symbols,
     dictionary_hash,
@@ -19,6 +18,7 @@ from lmfusion.lm.vocabulary import (
     encode_symbols,
     first_difference,
 )
+from lmfusion.lm.vocabulary import Vocabulary
 
 SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", "▁the", "ä", "𝛾", "e\u0301", "#", "@@", "\u00a0", "\u2028"]
 
