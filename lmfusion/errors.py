@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+
 
 class LMFusionError(ValueError):
     """Base of every error that lmfusion raises on purpose."""
@@ -23,3 +26,23 @@ UserError = InputError  # the former name, for programs that catch it
 def describe_os_error(error: OSError) -> str:
     """Describe an error of the operating system in one line: the file, if the error names one, and the reason."""
     return f"{error.filename or 'the output'}: {error.strerror or error}. Nothing that was complete is lost."
+
+
+def exit_status(run: Callable[[], int | None], describe: Callable[[OSError], str] = describe_os_error) -> int:
+    """Run a command and return its exit status; an error that a person can fix becomes one line on stderr.
+
+    Args:
+        run: the command; what it returns is the status, None being 0.
+        describe: function that makes a line of an error of the operating system.
+    """
+    try:
+        return run() or 0
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(f"error: {describe(error)}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\n  interrupted; run the same command again to resume", file=sys.stderr)
+        return 130

@@ -20,7 +20,7 @@ from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
 from lmfusion.fusion.elmo import chosen_states
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
-from lmfusion.lm.old_checkpoints import FAMILY_NAMES, modern_side
+from lmfusion.lm.old_checkpoints import RELEASED, modern_side
 from lmfusion.text.kit import LICENCE, from_state, written
 
 # fairseq's markers of a module's version, and the device marker of its sinusoidal positions: no weights.
@@ -173,8 +173,9 @@ def _model_config(state: Mapping[str, Any]) -> dict[str, Any]:
 def _kind(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
     name = str(config.get("_name") or config.get("arch"))
     family = ARCH_MODEL_NAME_REGISTRY.get(name, name)
-    if family in FAMILY_NAMES:
-        return FAMILIES[FAMILY_NAMES[family]].title
+    trained_as = {getattr(lm, "architecture", None): lm.title for lm in FAMILIES.values() if lm.family != RELEASED}
+    if family in trained_as:
+        return trained_as[family]
     if any(key.startswith("encoder.") for key in weights) and any(key.startswith("decoder.") for key in weights):
         return "sequence-to-sequence model"
     return "another fairseq model"

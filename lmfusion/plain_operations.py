@@ -28,7 +28,13 @@ def add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
 
 
 def dropout(x: Tensor, probability: float, training: bool = True) -> Tensor:
-    """Zero elements at random and scale the others up by ``1 / (1 - probability)``; of the shape of ``x``."""
+    """Zero elements at random and scale the others up by ``1 / (1 - probability)``.
+
+    Args:
+        x: of any shape, which is that of the result.
+        probability: of an element to be zeroed.
+        training: False: ``x`` as it is.
+    """
     return F.dropout(x, probability) if training and probability > 0.0 else x
 
 

@@ -13,8 +13,14 @@ from lmfusion.errors import InputError
 
 _OF_GENERATE = ("skip_invalid_size_inputs", "inference_step_args", "prefix_allowed_tokens_fn", "score_reference")
 _LEAST = {
-    "lenpen": -math.inf, "unkpen": -math.inf, "temperature": 1e-6, "max_len_a": 0, "max_len_b": 0,
-    "min_len": 0, "no_repeat_ngram_size": 0, "nbest": 1,
+    "lenpen": -math.inf,
+    "unkpen": -math.inf,
+    "temperature": 1e-6,
+    "max_len_a": 0,
+    "max_len_b": 0,
+    "min_len": 0,
+    "no_repeat_ngram_size": 0,
+    "nbest": 1,
 }
 """The least value of settings that are numbers: below it fairseq fails in its middle, or every score is NaN."""
 

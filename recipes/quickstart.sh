@@ -43,8 +43,8 @@ done
 
 # THE NUMBERS that differ from those of recipes/_common.sh: more pairs, each seen a few times, and schedules that end.
 : "${BITEXT_LINES:=10000}"
-: "${LM_UPDATES:=120}" "${LM_VALIDATE_EVERY:=40}"
-: "${S2S_LR:=0.003}" "${S2S_UPDATES:=600}" "${S2S_VALIDATE_EVERY:=150}" "${S2S_PATIENCE:=-1}"
+: "${LM_UPDATES:=100}" "${LM_VALIDATE_EVERY:=50}"
+: "${S2S_LR:=0.003}" "${S2S_UPDATES:=500}" "${S2S_VALIDATE_EVERY:=125}" "${S2S_PATIENCE:=-1}"
 : "${SHIPPED:=6}" # sentences that the shipped model translates
 
 . recipes/_common.sh
@@ -83,7 +83,7 @@ choose_bpe() {
 
 # both COMMAND...: COMMAND for the baseline and for SRC-ELMO, beside each other where two cores are free for them.
 both() {
-    local cores status=0
+    local cores other status=0
     cores="$(python -c 'from lmfusion.text.line_map import available_cores; print(available_cores())')"
     if [[ "$GPU" == 1 ]] || ((cores < 2)); then
         "$@" baseline && "$@" src_elmo
@@ -91,8 +91,9 @@ both() {
     fi
     export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((cores / 2))}"
     (LIVE_EXEC=exec && "$@" baseline) > >(cat) 2>&1 & # into a pipe: two live lines cannot share a terminal
+    other=$! # at once: a process substitution sets it, too
     "$@" src_elmo > >(cat) || status=$?
-    wait "$!" || status=$?
+    wait "$other" || status=$?
     return "$status"
 }
 

@@ -12,7 +12,7 @@ fi
 failed=0
 echo "lint: ruff"
 .venv/bin/ruff check "$@" . || failed=1
-git ls-files -z "*.py" | xargs -0 .venv/bin/ruff format --check -q || failed=1
+.venv/bin/ruff format --check --quiet . || failed=1
 echo "lint: mypy"
 .venv/bin/mypy || failed=1
 exit "$failed"

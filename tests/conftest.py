@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import lzma
+import os
 import runpy
+import subprocess
+import sys
+from itertools import islice
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any, Callable, TextIO
 
 import pytest
 import torch
@@ -17,6 +22,12 @@ from lmfusion.lm.cloze import ClozeLM
 from lmfusion.lm.transformer.config import CausalLMConfig, ClozeLMConfig
 
 lmfusion.install()
+
+ROOT = Path(__file__).parents[1]
+EMBEDDED = Path(os.environ.get("LMFUSION_CORPUS", ROOT / "data-prep" / "debian" / "en-de"))
+# Test and valid are no multiples of 8: fairseq leaves out the rest if one lets it.
+SLICE = {"train": 400, "valid": 25, "test": 25, "mono.train": 600, "mono.valid": 30}
+SYNOPSES = {f"synopsis.{split}": SLICE[split] for split in ("train", "valid", "test")}
 
 WORDS = [f"w{number}" for number in range(20)]
 TINY = {
@@ -145,3 +156,33 @@ def standin_sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tmp_path_factory.mktemp("standins")
     )
     return made
+
+
+def open_text(name: str) -> TextIO:
+    """A file of the embedded corpus, which is compressed."""
+    path = EMBEDDED / f"{name}.xz"
+    return lzma.open(path, "rt", encoding="utf-8") if path.exists() else (EMBEDDED / name).open(encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def small_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first lines of every file of the embedded en-de corpus (or of the one that LMFUSION_CORPUS names)."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for sizes, sides in ((SLICE, ("en", "de")), (SYNOPSES, ("description", "synopsis"))):
+        for split, size in sizes.items():
+            for side in sides:
+                with open_text(f"{split}.{side}") as stream:
+                    lines = list(islice(stream, size))
+                (folder / f"{split}.{side}").write_text("".join(lines), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def prepared(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The slice as fairseq trains on it: bitext-400, lm.en, lm.de, spm.model, dict.txt."""
+    out = tmp_path_factory.mktemp("prepared")
+    command = [sys.executable, ROOT / "data-prep" / "prepare.py", small_corpus, "-s", "en", "-t", "de", "--out", out]
+    command += ["--bpe-size", "500", "--max-ratio", "0", "--bitext-lines", "400"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out

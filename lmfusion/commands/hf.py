@@ -14,6 +14,7 @@ from lmfusion.errors import InputError
 EXAMPLE = """example:
   lmfusion hf dictionary xlm-roberta-base --out dict.en.txt
   lmfusion hf encode xlm-roberta-base < train.en > train.pieces.en
+  lmfusion hf decode xlm-roberta-base < output.pieces.en > output.en
   fairseq-preprocess --srcdict dict.en.txt --trainpref train.pieces …"""
 
 

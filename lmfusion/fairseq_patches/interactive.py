@@ -1,4 +1,4 @@
-"""Input lines of ``fairseq-interactive`` that are longer than the model takes."""
+"""Input lines of ``fairseq-interactive`` that are longer than the model takes, or unknown to it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from lmfusion.errors import InputError
 from lmfusion.lm.symbols import plain_word
 
 logger = logging.getLogger(__name__)
+
+MOST_UNKNOWN = 0.5
 
 
 def make_batches_without_overlong_lines(original: Callable[..., Iterator[Any]]) -> Callable[..., Iterator[Any]]:
@@ -43,6 +45,7 @@ def make_batches_without_overlong_lines(original: Callable[..., Iterator[Any]]) 
 
         texts = [line.partition("\t")[0] for line in lines] if cfg.generation.constraints else lines
         dataset = task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(texts, encode))
+        _say_unknown(dataset, task)
         kept, overlong = dataset.filter_indices_by_size(np.arange(len(lines)), max_positions)
         words = [word for text in texts for word in encode(text).split()]
         known = getattr(task.source_dictionary, "indices", words)
@@ -58,6 +61,17 @@ def make_batches_without_overlong_lines(original: Callable[..., Iterator[Any]]) 
             yield from original(lines, cfg, task, max_positions, encode)
 
     return make_batches
+
+
+def _say_unknown(dataset: Any, task: Any) -> None:
+    """Warn where most of the input is unknown to the model, as text is that lacks the model's BPE."""
+    tokens = [token for sentence in dataset.src for token in sentence.tolist()[:-1]]
+    unknown = tokens.count(task.source_dictionary.unk())
+    if tokens and unknown > len(tokens) * MOST_UNKNOWN:
+        logger.warning(
+            f"{unknown} of {len(tokens)} symbols of the input are unknown to the model: give the --tokenizer and --bpe "
+            f"that it was trained with."
+        )
 
 
 def _report(line: int, size: Any, max_positions: Any, cfg: Any) -> None:

@@ -183,6 +183,14 @@ TABLE: tuple[Patch, ...] = (
         "times a decay), and would round a frozen LM's weights.",
     ),
     Patch(
+        "fairseq_cli.interactive",
+        "main",
+        text_kit.read_text,
+        "As of build_bpe: there, and only there, plain text comes in.",
+        "never: ours alone",
+        only_if_loaded=True,
+    ),
+    Patch(
         "fairseq.tasks.fairseq_task:FairseqTask",
         "build_bpe",
         text_kit.use_for_bpe,
@@ -194,7 +202,7 @@ TABLE: tuple[Patch, ...] = (
         "fairseq.tasks.fairseq_task:FairseqTask",
         "build_tokenizer",
         text_kit.use_for_tokenizer,
-        "As of build_bpe, for --tokenizer.",
+        "As of build_bpe, for --tokenizer: what is typed would not be split as the training text was.",
         "never: ours alone",
     ),
     Patch(

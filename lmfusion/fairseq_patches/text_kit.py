@@ -14,6 +14,8 @@ from lmfusion.text.kit import ENTRY, TextKit, collect, from_state
 
 logger = logging.getLogger(__name__)
 
+_reading_text = False
+"""Whether ``fairseq-interactive`` is at work, which reads plain text."""
 _kits: list[TextKit | None] = []
 """Of every checkpoint that this process has read."""
 
@@ -44,9 +46,23 @@ def remember(path: Path, state: dict[str, Any]) -> None:
 
 def _kit(asked: Any) -> TextKit | None:
     """Return the kit of the models of this process, where the command line asks for nothing itself."""
-    if asked is not None and getattr(asked, "_name", asked) is not None:
+    if not _reading_text or (asked is not None and getattr(asked, "_name", asked) is not None):
         return None
     return _kits[0] if _kits and all(kit == _kits[0] for kit in _kits) else None
+
+
+def read_text(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Make ``fairseq-interactive`` say that it reads plain text; ``fairseq-generate`` prints symbols as before."""
+
+    def main(*args: Any, **kwargs: Any) -> Any:
+        global _reading_text
+        _reading_text = True
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _reading_text = False
+
+    return main
 
 
 def use_for_bpe(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,7 +72,9 @@ def use_for_bpe(original: Callable[..., Any]) -> Callable[..., Any]:
         kit = _kit(args)
         if kit is None or not kit.bpe:
             return original(self, args)
-        logger.info(f"BPE: {kit.bpe['_name']}, from the checkpoint (--bpe none: text that is encoded already)")
+        logger.info(
+            f"BPE: {kit.bpe['_name']}, from the checkpoint (text that is encoded already: --tokenizer space --bpe none)"
+        )
         return built_bpe(kit)
 
     return build_bpe

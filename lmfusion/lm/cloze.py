@@ -65,7 +65,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
 
     @classmethod
     def described_by(cls, model: dict[str, Any], task: dict[str, Any]) -> dict[str, Any]:
-        """Return the config that a checkpoint's flags stand for; those of the task say which targets it predicts."""
+        """Return the config that a checkpoint's flags stand for; see :meth:`TransformerLM.described_by`."""
         targets = [name for name in ("self", "future", "past") if task.get(f"{name}_target")]
         return {**model, "targets": targets or ["self"]}
 

@@ -89,6 +89,8 @@ class HuggingFaceLM(PretrainedLM):
         self.positions: int = about.max_position_embeddings
         if kind.offset_positions:
             self.positions -= about.pad_token_id + 1
+        # Rows without a mask have no padding. transformers would look for it, and warn of GPT-2's first symbol.
+        about.pad_token_id = None
         self.to(DTYPES[config.dtype])
         self.title = (  # type: ignore[misc]
             f"{type(self).title} {config.model_type} ({self.num_layers} layers, licence {config.licence})"

@@ -48,7 +48,7 @@ class TokenizerVocabulary(Vocabulary):
     def tokenizer(self) -> PieceTokenizer | None:
         """Return the tokenizer, or None if there is none."""
         if self._tokenizer is None and self.tokenizer_file.numel():
-            text = bytes(self.tokenizer_file.tolist()).decode()
+            text = self.tokenizer_file.cpu().numpy().tobytes().decode()
             opening = [self.symbols[number] for number in self.opening]
             self._tokenizer = PieceTokenizer.from_text(text, self.symbols, self.model_ids.tolist(), opening)
         return self._tokenizer

@@ -132,7 +132,7 @@ class PretrainedLM(Freezable, ABC):
 
     @classmethod
     def make_vocabulary(cls, config: dict[str, Any], symbols: list[str]) -> Vocabulary:
-        """Return the vocabulary of these symbols with the frame the family was trained with."""
+        """Return the vocabulary of ``symbols`` (in index order) with the frame of a model with this :attr:`config`."""
         return Vocabulary(symbols)
 
     @classmethod
@@ -219,11 +219,7 @@ class PretrainedLM(Freezable, ABC):
         return self.vocabulary.hash
 
     def check_top_state(self) -> None:
-        """Refuse a model that has no single top state.
-
-        Raises:
-            InputError: naming what to use instead.
-        """
+        """Refuse a model that has no single top state, by an :class:`InputError` that names what to use instead."""
 
     def drop_softmax(self) -> None:
         """Drop the weights that only predictions need; states do not change."""

@@ -12,6 +12,7 @@ import lmfusion.lm.causal
 import lmfusion.lm.cloze
 import lmfusion.lm.huggingface
 import lmfusion.lm.huggingface_causal
+import lmfusion.lm.recurrent
 import lmfusion.lm.static  # noqa: F401
 from lmfusion.checkpoint.files import is_checkpoint
 from lmfusion.checkpoint.reading import read_file

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from lmfusion.errors import InputError
+from lmfusion.lm.decoding import unseen_tokens
 from lmfusion.lm.interface import LAYERS, TOP, IncrementalState, LMStates, PretrainedLM, register_lm
 from lmfusion.lm.vector_files import read_vectors, recognize
 from lmfusion.lm.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
@@ -119,8 +120,8 @@ class StaticVectors(PretrainedLM):
     def states(
         self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
     ) -> LMStates:
-        """Look up the vectors, B x T x C, as the only layer and as the top; in decoding those of the last token."""
-        x = self.token_embedding(tokens if incremental_state is None else tokens[:, -1:])
+        """Look up the vectors, B x T x C, as the only layer and as the top; in decoding those of new tokens."""
+        x = self.token_embedding(unseen_tokens(tokens, incremental_state, "static"))
         found = LMStates(top=x if TOP in want else None)
         if LAYERS in want:
             found.layers, found.names = [x], self.state_names

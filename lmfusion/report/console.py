@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lmfusion.errors import InputError, describe_os_error
+from lmfusion.errors import exit_status
 
 FILE_WIDTH = 120
 
@@ -47,14 +47,10 @@ def run_command(parser: argparse.ArgumentParser, show: Callable[[Console, argpar
     parser.add_argument("--save", type=Path, help="write the same as text to this file")
     args = parser.parse_args()
     console = Console(record=True, width=None if sys.stdout.isatty() else FILE_WIDTH)
-    try:
+
+    def run() -> None:
         show(console, args)
         if args.save:
             console.save_text(str(args.save))
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {describe_os_error(error)}", file=sys.stderr)
-        return 1
-    return 0
+
+    return exit_status(run)

@@ -14,6 +14,10 @@ def is_more_than_chance(p_values: Sequence[float]) -> bool:
     return bool(p_values) and max(p_values) < CHANCE
 
 
+SHOWN = 0.005
+"""A smaller difference is printed as none, and none is made of it."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The outcome of comparing a system with its baseline."""
@@ -34,12 +38,14 @@ class Verdict:
     @property
     def holds(self) -> bool:
         """Tell whether the difference is more than chance."""
-        return is_more_than_chance(self.p_values)
+        return abs(self.difference) >= SHOWN and is_more_than_chance(self.p_values)
 
     @property
     def text(self) -> str:
         """Return the sentence; a second one where no significance was computed."""
         size = abs(self.difference)
+        if size < SHOWN:
+            return f"{self.name} and {self.baseline} have the same {self.metric}{self.where}."
         amount = f"{size:.1f}" if size >= 1 else f"{size:.2f}"
         side = "above" if self.difference >= 0 else "below"
         base = "the baseline" if self.baseline == "baseline" else self.baseline

@@ -18,7 +18,7 @@ INTERRUPTED = 130
 
 @dataclass(frozen=True)
 class Places:
-    """Where scripts may run at once.
+    """Say where scripts may run at once.
 
     Attributes:
         count: number of places.

@@ -28,7 +28,7 @@ LEAST = 100
 
 @dataclass(frozen=True)
 class Plan:
-    """What decides what comes out of training.
+    """Keep what decides what comes out of training.
 
     Attributes:
         data: SHA-256 of the prepared folder's description.

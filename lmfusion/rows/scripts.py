@@ -84,5 +84,12 @@ def environment(data: Prepared, out: Path, numbers: Mapping[str, str], threads: 
         "OMP_NUM_THREADS": str(threads),
         SHOW: "1",
         STARTED_BY: str(os.getpid()),
-        **({"MAX_SOURCE": str(data.longest)} if data.kind == SUMMARIZATION and "MAX_SOURCE" not in numbers else {}),
+        **_source_limit(data, numbers),
     }
+
+
+def _source_limit(data: Prepared, numbers: Mapping[str, str]) -> dict[str, str]:
+    """Return the number that says how much of an article is read: fairseq counts its </s>."""
+    if data.kind != SUMMARIZATION or data.source_limit is None or "MAX_SOURCE" in numbers:
+        return {}
+    return {"MAX_SOURCE": str(data.source_limit + 1)}

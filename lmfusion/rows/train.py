@@ -30,7 +30,7 @@ _SPEED = re.compile(r'"ups": "([0-9.]+)"')
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asks for.
+    """Hold what the command line asks for.
 
     Attributes:
         data: prepared text.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Union
 
 from lmfusion.checkpoint.atomic_files import replacing
-from lmfusion.errors import InputError, describe_os_error
+from lmfusion.errors import InputError, exit_status
 from lmfusion.runs import provenance
 from lmfusion.runs.run_folder import RunFolder
 from lmfusion.scoring import bleu, generate_output, rouge
@@ -95,19 +95,15 @@ def main() -> int:
     args = vars(parser.parse_args())
     if args["sentence_marker"] is not None and args["metric"] != ROUGE:
         parser.error("--sentence-marker goes with --metric rouge: BLEU does not look at sentences within a line")
-    try:
-        for path in args.pop("runs"):
-            score = score_run(RunFolder(path), **args)
-            figures = [f"{value:.2f}" for metric, value in headline(score.to_dict()).items() if metric != "chrF"]
-            name = "BLEU" if args["metric"] == BLEU else "ROUGE-1/2/L"
-            print(f"  {path.name}: {name} {'/'.join(figures)}  {score.signature}")
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {describe_os_error(error)}", file=sys.stderr)
-        return 1
-    return 0
+    return exit_status(lambda: _score_and_print(args.pop("runs"), args))
+
+
+def _score_and_print(runs: list[Path], options: dict[str, Any]) -> None:
+    for path in runs:
+        score = score_run(RunFolder(path), **options)
+        figures = [f"{value:.2f}" for metric, value in headline(score.to_dict()).items() if metric != "chrF"]
+        name = "BLEU" if options["metric"] == BLEU else "ROUGE-1/2/L"
+        print(f"  {path.name}: {name} {'/'.join(figures)}  {score.signature}")
 
 
 if __name__ == "__main__":

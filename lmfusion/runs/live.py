@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import errno
+import logging
 import os
 import shlex
 import signal
@@ -21,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
-from lmfusion.errors import InputError
+from lmfusion.errors import exit_status
 from lmfusion.runs import checkpoints, model_facts
 from lmfusion.runs.live_line import LiveLine, clock
 from lmfusion.runs.log_tail import last_words
@@ -39,6 +40,12 @@ PR_SET_PDEATHSIG = 1
 
 def run_step(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: LiveLine) -> int:
     """Run the command unless it finished before; return its exit status.
+
+    Args:
+        run: the folder that records it and takes its log.
+        args: the command (``command``, ``launch``), its step and label, and ``seed`` and ``data`` to record.
+        watcher: reads its output.
+        line: the line of the terminal that shows the watcher's news.
 
     Raises:
         InputError: the folder is in use, the step was begun with other flags or on other data, or what it trained
@@ -192,19 +199,13 @@ def main() -> int:
     else:
         watcher = GenerationWatcher(args.label, args.sentences)
     end_with_parent()
+    logging.getLogger("fairseq").setLevel(logging.WARNING)  # of this process, which describes what was trained
     let_waiting_threads_sleep(os.environ)  # handed on to the command, and recorded in run.json
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        return run_step(RunFolder(args.run), args, watcher, LiveLine(sys.stdout))
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except OSError as error:
-        print(f"error: {describe_os_error(error, args)}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\n  interrupted; run the same command again to resume", file=sys.stderr)
-        return 130
+    return exit_status(
+        lambda: run_step(RunFolder(args.run), args, watcher, LiveLine(sys.stdout)),
+        lambda error: describe_os_error(error, args),
+    )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ TAIL_BYTES = 200_000
 def last_words(log: Path, start: int = 0) -> str:
     """Return the lines that say what went wrong: a traceback without its frames, or else the last lines.
 
-    What lies before byte `start` of the log belongs to earlier attempts.
+    Args:
+        log: a command's output.
+        start: the byte at which the last attempt's output begins.
     """
     with log.open("rb") as stream:
         stream.seek(0, 2)

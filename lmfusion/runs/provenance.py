@@ -59,6 +59,10 @@ def launch(command: list[str], environment: Mapping[str, str] = os.environ) -> d
     """Return how a command is started: the flags that give its processes, its precision, variables that steer it.
 
     The number of threads and processes decides the order of sums, and so the last digits of every result.
+
+    Args:
+        command: its words, with those that start it on several devices in front.
+        environment: variables by name.
     """
     words = [part for word in command for part in (word.split("=", 1) if word.startswith("--") else [word])]
     processes = {word.lstrip("-"): value for word, value in zip(words, words[1:]) if word in _PROCESSES}
@@ -75,11 +79,8 @@ def _gpu_name() -> str | None:
 
 def hash_file(path: Path) -> str:
     """Return the SHA-256 of a file in hexadecimal digits."""
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def hash_data(folder: Path) -> dict[str, str]:

@@ -158,11 +158,11 @@ class RunFolder:
         self._update(name, {**step, "seconds": round(step["seconds"] + seconds, 1)})
 
     def finish(self, name: str, result: dict[str, Any]) -> None:
-        """Record that a step finished and what came of it."""
+        """Record that a step finished and what came of it, plain values by name."""
         self._update(name, {**self.step(name), "state": FINISHED, "finished_at": now(), "result": result})
 
     def fail(self, name: str, reason: str) -> None:
-        """Record that a step failed; it may be begun again."""
+        """Record that a step failed and why, in a line; it may be begun again."""
         self._update(name, {**self.step(name), "state": FAILED, "reason": reason})
 
     def set_model(self, facts: dict[str, Any]) -> None:
@@ -170,7 +170,7 @@ class RunFolder:
         write_json(self.path / RUN_FILE, {**self.record, "model": facts})
 
     def add_score(self, data_set: str, score: dict[str, Any]) -> None:
-        """Add the scores of one data set to scores.json."""
+        """Add the scores of one data set to scores.json: metrics by name, as a score's ``to_dict`` gives them."""
         write_json(self.path / SCORES_FILE, {**self.scores, data_set: score})
 
     def _update(self, name: str, step: dict[str, Any], **fields: Any) -> None:

@@ -72,7 +72,7 @@ def learn(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = 
     except RuntimeError as error:
         raise textio.DataError(
             f"{', '.join(map(str, paths))}: a BPE of {size} symbols cannot be learned from this "
-            f"text. Give more text or ask for fewer symbols. (sentencepiece: {error})"
+            f"text. Give more text or a smaller --size (lmfusion data: --bpe-size). (sentencepiece: {error})"
         ) from error
     return model.getvalue()
 

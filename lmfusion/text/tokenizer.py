@@ -31,7 +31,12 @@ class MonolingualMosesTokenizer(MosesTokenizer):
         super().__init__(SimpleNamespace(source_lang=cfg.moses_lang, target_lang=cfg.moses_lang, **flags))
 
 
-@register_bpe("none", dataclass=None)
+@dataclass
+class NoBPEConfig(FairseqDataclass):
+    """Flags of ``--bpe none``: it has none."""
+
+
+@register_bpe("none", dataclass=NoBPEConfig)
 class NoBPE:
     """Text that is encoded already: ``--bpe none`` keeps a checkpoint's own BPE from being used."""
 

@@ -21,7 +21,7 @@ _RANKS = (20, 50, 100, 200, 400)
 
 @dataclass(frozen=True)
 class Training:
-    """How vectors are trained.
+    """Say how vectors are trained.
 
     Attributes:
         mode: ``"skipgram"``, a word predicts its neighbours, or ``"cbow"``, they predict it.

@@ -8,7 +8,7 @@ autocast holds, and every wrapper for several processes sees the output embeddin
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairseq.criterions import register_criterion
+from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion, CrossEntropyCriterionConfig
 from fairseq.criterions.label_smoothed_cross_entropy import (
     LabelSmoothedCrossEntropyCriterion,
@@ -55,20 +55,16 @@ def _with_head(model: Any, sample: dict[str, Any], prefix: int, **settings: Any)
     return {**sample, "net_input": {**sample["net_input"], "head": head}}
 
 
-@dataclass
-class ChunkedCrossEntropyConfig(CrossEntropyCriterionConfig):
-    """Flags of ``--criterion chunked_cross_entropy``: those of ``cross_entropy``, and the size of a chunk."""
+class _Chunked(FairseqCriterion):
+    """Compute the loss of the fairseq criterion that stands behind this class in a chunk of tokens at a time."""
 
-    loss_chunk_tokens: int = field(default=0, metadata={"help": _CHUNK_HELP})
+    loss_chunk_tokens: int
+    padding_idx: int
+    ignore_prefix_size = 0
 
-
-@register_criterion("chunked_cross_entropy", dataclass=ChunkedCrossEntropyConfig)
-class ChunkedCrossEntropy(CrossEntropyCriterion):
-    """The cross-entropy of ``--criterion cross_entropy``, computed for a chunk of tokens at a time."""
-
-    def __init__(self, task: Any, sentence_avg: bool, loss_chunk_tokens: int = 0) -> None:
-        super().__init__(task, sentence_avg)
-        self.loss_chunk_tokens = loss_chunk_tokens
+    def settings(self) -> dict[str, Any]:
+        """Return settings of :func:`chunked_cross_entropy` besides padding and the size of a chunk."""
+        return {}
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
         """Compute the loss of a batch.
@@ -85,8 +81,24 @@ class ChunkedCrossEntropy(CrossEntropyCriterion):
             InputError: if the model takes no head, or single losses are asked for.
         """
         _check(model, self.loss_chunk_tokens, reduce)
-        settings = {"padding_idx": self.padding_idx, "chunk_tokens": self.loss_chunk_tokens}
-        return super().forward(model, _with_head(model, sample, 0, **settings))
+        settings = {"padding_idx": self.padding_idx, "chunk_tokens": self.loss_chunk_tokens, **self.settings()}
+        return super().forward(model, _with_head(model, sample, self.ignore_prefix_size, **settings))
+
+
+@dataclass
+class ChunkedCrossEntropyConfig(CrossEntropyCriterionConfig):
+    """Flags of ``--criterion chunked_cross_entropy``: those of ``cross_entropy``, and the size of a chunk."""
+
+    loss_chunk_tokens: int = field(default=0, metadata={"help": _CHUNK_HELP})
+
+
+@register_criterion("chunked_cross_entropy", dataclass=ChunkedCrossEntropyConfig)
+class ChunkedCrossEntropy(_Chunked, CrossEntropyCriterion):
+    """The cross-entropy of ``--criterion cross_entropy``, computed for a chunk of tokens at a time."""
+
+    def __init__(self, task: Any, sentence_avg: bool, loss_chunk_tokens: int = 0) -> None:
+        super().__init__(task, sentence_avg)
+        self.loss_chunk_tokens = loss_chunk_tokens
 
     def compute_loss(
         self, model: Any, net_output: Any, sample: dict[str, Any], reduce: bool = True
@@ -104,7 +116,7 @@ class ChunkedLabelSmoothedCrossEntropyConfig(LabelSmoothedCrossEntropyCriterionC
 
 
 @register_criterion("chunked_label_smoothed_cross_entropy", dataclass=ChunkedLabelSmoothedCrossEntropyConfig)
-class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
+class ChunkedLabelSmoothedCrossEntropy(_Chunked, LabelSmoothedCrossEntropyCriterion):
     """The loss of ``--criterion label_smoothed_cross_entropy``, computed for a chunk of tokens at a time."""
 
     def __init__(
@@ -119,28 +131,9 @@ class ChunkedLabelSmoothedCrossEntropy(LabelSmoothedCrossEntropyCriterion):
         super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
         self.loss_chunk_tokens = loss_chunk_tokens
 
-    def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
-        """Compute the loss of a batch.
-
-        Args:
-            model: one that takes a head.
-            sample: fairseq's batch.
-            reduce: must be True: the loss is a sum.
-
-        Returns:
-            The loss (a scalar), the sample size and the values to log, as fairseq's criterion does.
-
-        Raises:
-            InputError: if the model takes no head, or single losses are asked for.
-        """
-        _check(model, self.loss_chunk_tokens, reduce)
-        settings = {
-            "padding_idx": self.padding_idx,
-            "label_smoothing": self.eps,
-            "chunk_tokens": self.loss_chunk_tokens,
-            "count_correct": self.report_accuracy,
-        }
-        return super().forward(model, _with_head(model, sample, self.ignore_prefix_size, **settings))
+    def settings(self) -> dict[str, Any]:
+        """Return label smoothing, and whether correct predictions are counted."""
+        return {"label_smoothing": self.eps, "count_correct": self.report_accuracy}
 
     def compute_loss(
         self, model: Any, net_output: Any, sample: dict[str, Any], reduce: bool = True

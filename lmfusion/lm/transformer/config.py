@@ -1,4 +1,4 @@
-"""Flags of the two language models, and the published sizes as named architectures."""
+"""Flags of the language models, and the published sizes as named architectures."""
 
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
 from argparse import Namespace
@@ -12,16 +12,31 @@ from lmfusion.lm.precision import CPU_BF16_HELP
 
 
 @dataclass
-class LMConfig(FairseqDataclass):
-    """Flags of both language models, with fairseq's names for a decoder-only model."""
+class SharedLMConfig(FairseqDataclass):
+    """Flags of every language model that fairseq-train trains, with fairseq's names for a decoder-only model."""
 
     decoder_embed_dim: int = field(default=512, metadata={"help": "channels C of the model"})
+    decoder_layers: int = field(default=6, metadata={"help": "layers N of a tower"})
+    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and of each layer's output"})
+    input_dropout: float = field(
+        default=0.0, metadata={"help": "probability of reading <unk> instead of a token in training"}
+    )
+    share_decoder_input_output_embed: bool = field(
+        default=False, metadata={"help": "use the input embeddings as softmax weights (tied)"}
+    )
+    cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
+    tokens_per_sample: int = II("task.tokens_per_sample")
+    max_target_positions: Optional[int] = II("task.max_target_positions")
+
+
+@dataclass
+class LMConfig(SharedLMConfig):
+    """Flags of both transformer language models."""
+
     decoder_ffn_embed_dim: int = field(default=2048, metadata={"help": "inner size of the feed-forward sub-blocks"})
-    decoder_layers: int = field(default=6, metadata={"help": "transformer blocks N of a tower"})
     decoder_attention_heads: int = field(
         default=8, metadata={"help": "attention heads of a tower; must divide --decoder-embed-dim"}
     )
-    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and of each sub-block's output"})
     attention_dropout: float = field(default=0.1, metadata={"help": "dropout of attention weights"})
     activation_dropout: float = field(
         default=0.05,
@@ -30,19 +45,10 @@ class LMConfig(FairseqDataclass):
             "argparse_alias": "--relu-dropout",
         },
     )
-    input_dropout: float = field(
-        default=0.0, metadata={"help": "probability of reading <unk> instead of a token in training"}
-    )
-    share_decoder_input_output_embed: bool = field(
-        default=False, metadata={"help": "use the input embeddings as softmax weights (tied)"}
-    )
     no_token_positional_embeddings: bool = field(default=False, metadata={"help": "no position embeddings at all"})
     decoder_learned_pos: bool = field(
         default=False, metadata={"help": "learn position embeddings instead of sinusoids"}
     )
-    cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
-    tokens_per_sample: int = II("task.tokens_per_sample")
-    max_target_positions: Optional[int] = II("task.max_target_positions")
 
 
 @dataclass
@@ -75,7 +81,7 @@ class ClozeLMConfig(LMConfig):
     )
 
 
-def plain_config(cfg: Any, kind: Callable[[], LMConfig]) -> dict[str, Any]:
+def plain_config(cfg: Any, kind: Callable[[], SharedLMConfig]) -> dict[str, Any]:
     """Return a model's configuration as plain values by name, with unset limits resolved.
 
     Args:
@@ -89,7 +95,7 @@ def plain_config(cfg: Any, kind: Callable[[], LMConfig]) -> dict[str, Any]:
     return values
 
 
-def complete_config(config: dict[str, Any], kind: type[LMConfig], **overrides: Any) -> dict[str, Any]:
+def complete_config(config: dict[str, Any], kind: type[SharedLMConfig], **overrides: Any) -> dict[str, Any]:
     """Return a configuration with defaults for flags that are newer than it, and with some values replaced.
 
     Args:

@@ -35,12 +35,21 @@ TRANSFORMER = {
 }
 SIZES = {"vocab_size": 24, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 ROTARY = {"num_key_value_heads": 1, "max_position_embeddings": 30, "attention_dropout": 0.5}
+RECURRENT = {
+    "decoder_embed_dim": 16,
+    "decoder_layers": 2,
+    "tokens_per_sample": 30,
+    "max_target_positions": 30,
+    "dropout": 0.5,
+}
 READING = LMOutputSpec(leading_eos=False, states=StateList(paired=False, context=True, joined=True)).to_dict()
 # The example of docs/extending.md is held to the contract, too; an integration of one's own registers before install().
 runpy.run_path(str(Path(__file__).parents[3] / "docs" / "own_parts" / "random_vectors.py"), run_name="own_family")
 TINY: dict[str, dict[str, Any]] = {
     "cloze": {**TRANSFORMER, "targets": ["self"]},
     "causal": TRANSFORMER,
+    "recurrent": {**RECURRENT, "cell": "lstm"},
+    "elmo": {**RECURRENT, "cell": "gru"},
     "static": {"channels": 16},
     "huggingface": {
         "model_type": "bert",

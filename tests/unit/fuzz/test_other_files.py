@@ -7,7 +7,6 @@ import importlib
 import json
 import lzma
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -193,8 +192,7 @@ def test_corpus(
 ) -> None:
     """A compressed file with a wrong check sum is refused."""
     monkeypatch.syspath_prepend(str(ROOT / "data-prep"))
-    monkeypatch.delitem(sys.modules, "textio", raising=False)
-    textio = importlib.import_module("textio")
+    textio = importlib.import_module("lmfusion.text.textio")
     text = "".join(f"Das ist Satz {number}, größer.\n" for number in range(99)).encode()
     content = {"": bytes, ".xz": lzma.compress, ".gz": gzip.compress}[ending](text)
     path, refused = tmp_path / f"corpus.de{ending}", 0

@@ -33,12 +33,12 @@ class Counted:
     """Counts the rows a language model is asked for."""
 
     def __init__(self, lm: PretrainedLM) -> None:
-        self.rows, self._original = 0, lm.layer_states
-        lm.layer_states = self  # type: ignore[method-assign, assignment]
+        self.rows, self._original = 0, lm.states
+        lm.states = self  # type: ignore[method-assign, assignment]
 
-    def __call__(self, tokens: Tensor) -> list[Tensor]:
+    def __call__(self, tokens: Tensor, *args: Any, **kwargs: Any) -> Any:
         self.rows += tokens.size(0)
-        return self._original(tokens)
+        return self._original(tokens, *args, **kwargs)
 
 
 def open_store(lm: PretrainedLM, folder: Path, **flags: Any) -> StoredStates:
@@ -190,8 +190,14 @@ def test_damaged_description_is_refused(lm: PretrainedLM, batch: Any, tmp_path: 
 def test_states_beyond_half_precision_are_refused_and_none_is_stored(
     lm: PretrainedLM, batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = lm.layer_states
-    monkeypatch.setattr(lm, "layer_states", lambda tokens: [1e6 * state for state in original(tokens)])
+    original = lm.states
+
+    def large(tokens: Tensor, **kwargs: Any) -> Any:
+        found = original(tokens, **kwargs)
+        found.layers = [1e6 * state for state in found.layers]
+        return found
+
+    monkeypatch.setattr(lm, "states", large)
     with pytest.raises(InputError, match=r"--src-lm-cache-half: .* above 65,504"):
         open_store(lm, tmp_path, half=True)(batch(ROWS))
     assert not [path for path in tmp_path.rglob("*.states") if path.stat().st_size]

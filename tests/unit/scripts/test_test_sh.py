@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+LINT = ["ruff [check] [.]", "ruff [format] [--check] [--quiet] [.]", "mypy []"]
 STUB = """#!/usr/bin/env bash
 { printf "%s" "$(basename "$0")"; printf " [%s]" "$@"; echo; } >>calls
 exit STATUS
@@ -44,7 +45,7 @@ def run(clone: Path, script: str, *arguments: str) -> tuple[int, list[str]]:
 def test_sets_up_then_lints_then_tests(clone: Path) -> None:
     status, calls = run(clone, "test.sh")
     assert status == 0
-    assert calls == ["setup", "ruff [check] [.]", "mypy []", "python [-m] [pytest]"]
+    assert calls == ["setup", *LINT, "python [-m] [pytest]"]
 
 
 def test_slow_selects_all_tests_and_the_rest_is_passed_on(clone: Path) -> None:
@@ -55,11 +56,11 @@ def test_slow_selects_all_tests_and_the_rest_is_passed_on(clone: Path) -> None:
 @pytest.mark.parametrize(("tool", "status"), [("ruff", 1), ("mypy", 1), ("python", 5)])
 def test_any_failure_is_the_status_and_all_is_run(clone: Path, tool: str, status: int) -> None:
     stub(clone, tool, status)
-    assert run(clone, "test.sh") == (status, ["setup", "ruff [check] [.]", "mypy []", "python [-m] [pytest]"])
+    assert run(clone, "test.sh") == (status, ["setup", *LINT, "python [-m] [pytest]"])
 
 
 def test_lint_passes_fix_on_to_ruff(clone: Path) -> None:
-    assert run(clone, "lint.sh", "--fix") == (0, ["ruff [check] [--fix] [.]", "mypy []"])
+    assert run(clone, "lint.sh", "--fix") == (0, ["ruff [check] [--fix] [.]", *LINT[1:]])
 
 
 def test_lint_sets_up_where_its_tools_are_missing(clone: Path) -> None:

@@ -1,0 +1,48 @@
+"""README and docs/: commands that parse, files that exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from lmfusion.cli import build_parser
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+SHELL = (">", ">>", "<", "|", "&&", ";", "2>&1")
+
+
+def commands(page: Path) -> list[list[str]]:
+    """The lmfusion commands of a page's shell blocks, as words up to what the shell takes."""
+    found = []
+    for block in BLOCK.findall(page.read_text(encoding="utf-8")):
+        for line in block.replace("\\\n", " ").splitlines():
+            if line.startswith("lmfusion "):
+                words = shlex.split(line, comments=True)
+                end = next((place for place, word in enumerate(words) if word in SHELL), len(words))
+                found.append([word for word in words[1:end] if word != "…"])
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_are_what_the_command_line_takes(page: Path) -> None:
+    for words in commands(page):
+        build_parser().parse_args(words)  # ends the test by SystemExit where it does not
+
+
+def test_the_pages_have_commands() -> None:
+    assert len(commands(ROOT / "docs" / "own_text.md")) >= 6
+    assert len(commands(ROOT / "README.md")) >= 4
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_linked_files_exist(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in LINK.findall(text):
+        if "://" not in link:
+            assert (page.parent / link).exists(), link
