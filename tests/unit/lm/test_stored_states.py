@@ -192,8 +192,8 @@ def test_states_beyond_half_precision_are_refused_and_none_is_stored(
 ) -> None:
     original = lm.states
 
-    def large(tokens: Tensor, **kwargs: Any) -> Any:
-        found = original(tokens, **kwargs)
+    def large(tokens: Tensor, *args: Any, **kwargs: Any) -> Any:
+        found = original(tokens, *args, **kwargs)
         found.layers = [1e6 * state for state in found.layers]
         return found
 
