@@ -83,5 +83,5 @@ def test_both_sides_train_resume_and_translate_when_the_folders_are_gone(
     translator = lmfusion.load_model(last)
     raw = (small_corpus / "test.en").read_text(encoding="utf-8").splitlines()
     translated = translator.translate(raw, beam=2, max_len_b=10)
-    by_number = {line[0]: line[2] for line in found}
+    by_number = {line[0]: translator.detokenize(translator.remove_bpe(line[2])) for line in found}
     assert translated == [by_number[f"D-{number}"] for number in range(len(raw))]
