@@ -27,3 +27,20 @@ def add_command(commands: Any, name: str, text: str, *examples: str, more: str =
         formatter_class=argparse.RawDescriptionHelpFormatter,  # no line of an example is broken
     )
     return parser
+
+
+def allow_options_between(parser: argparse.ArgumentParser) -> None:
+    """Let options stand between a parser's words, as in ``translate MODEL --beam 5 FILE``.
+
+    argparse of Python 3.11 takes an optional word for left out once it has seen those before the option.
+    """
+    plain = parser.parse_known_args
+
+    def parse(*args: Any) -> Any:
+        parser.parse_known_args = plain  # type: ignore[method-assign]
+        try:
+            return parser.parse_known_intermixed_args(*args)
+        finally:
+            parser.parse_known_args = parse  # type: ignore[method-assign, assignment]
+
+    parser.parse_known_args = parse  # type: ignore[method-assign, assignment]

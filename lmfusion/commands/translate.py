@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lmfusion
-from lmfusion.commands.parsers import add_command
+from lmfusion.commands.parsers import add_command, allow_options_between
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--data", metavar="DIR", help="dictionaries, of a checkpoint that does not hold them")
     parser.add_argument("--spm", metavar="FILE", help="the sentencepiece model, of a checkpoint that does not hold it")
     parser.set_defaults(run=run)
+    allow_options_between(parser)
 
 
 def run(args: argparse.Namespace) -> None:

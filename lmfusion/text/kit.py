@@ -133,6 +133,8 @@ def from_state(path: str | Path, state: Mapping[str, Any]) -> TextKit | None:
             to_bytes(entry["bpe_file"]),
             tuple(to_bytes(content) for content in dictionaries),
         )
+        if len(kit.languages) != len(kit.dictionaries) or len(kit.languages) not in (0, 2):
+            raise ValueError(f"{len(kit.dictionaries)} dictionaries of {len(kit.languages)} languages")
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(
             f"{path} is damaged or not what it says: its entry {ENTRY!r}, of BPE and dictionaries, is none ({error})."
