@@ -131,7 +131,7 @@ def from_state(path: str | Path, state: Mapping[str, Any]) -> TextKit | None:
             _plain(entry["tokenizer"], TOKENIZERS),
             _plain(entry["bpe"], BPE),
             to_bytes(entry["bpe_file"]),
-            tuple(to_bytes(content) for content in dictionaries),
+            tuple(_text(to_bytes(content)) for content in dictionaries),
         )
         if len(kit.languages) != len(kit.dictionaries) or len(kit.languages) not in (0, 2):
             raise ValueError(f"{len(kit.dictionaries)} dictionaries of {len(kit.languages)} languages")
@@ -160,6 +160,12 @@ def written(path: str | Path, state: Mapping[str, Any], name: str) -> str:
     except ValueError as error:
         raise InputError(f"{path} is damaged or not what it says: its entry {name!r} is no text ({error}).") from error
     return "".join(char for char in text if char.isprintable() or char in "\n\t")
+
+
+def _text(content: bytes) -> bytes:
+    """Return the bytes of a text; fairseq's dictionaries say nothing of a file when they are none."""
+    content.decode("utf-8")
+    return content
 
 
 def _name(language: Any) -> str:
