@@ -11,7 +11,6 @@ earlier one trained.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import subprocess
@@ -108,6 +107,21 @@ def measure(sides: dict[str, Side], data: Path, row: str, rounds: int) -> tuple[
     return training, generation
 
 
+def table(figures: dict[str, dict[str, dict[str, Spread]]], args: argparse.Namespace) -> Table:
+    """Time of this version over that of the earlier one."""
+    before = [f"training, ms a token, {args.against}", f"generation, s, {args.against}"]
+    columns = ["", before[0], "now", "now / then", before[1], "now", "now / then"]
+    title = f"Training of {args.updates} updates and generation of {args.subset}"
+    shown = Table(title, columns)
+    for row, times in figures.items():
+        cells = [row]
+        for sides in times.values():
+            cells += [f"{sides[name].median:.2f}" for name in (args.against, HERE)]
+            cells.append(sides[HERE].over(sides[args.against]).ratio())
+        shown.rows.append(cells)
+    return shown
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Prints the table."""
     parser = flags(__doc__, rounds=5, sized=False)
@@ -118,8 +132,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--symbols", type=int, default=10, help="at most of a generated sentence (10)")
     parser.add_argument("--subset", default="valid", help="to generate (valid)")
     args = parse(parser, arguments)
-    columns = ["", f"{args.against}: training, s", f"{HERE}, s", "ratio", "generation, s", f"{HERE}, s", "ratio"]
-    table = Table(f"Training of {args.updates} updates and generation of {args.subset}", columns)
     figures = {}
     with tempfile.TemporaryDirectory() as name:
         out = Path(name)
@@ -133,15 +145,9 @@ def main(arguments: list[str] | None = None) -> None:
             for row in args.rows:
                 times = measure(sides, data, row, args.rounds)
                 figures[row] = dict(zip(("training", "generation"), times))
-                cells = [row]
-                for time in times:
-                    ratio = time[HERE].over(time[args.against]).ratio()
-                    cells += [*(f"{time[each].median:.1f}" for each in sides), ratio]
-                table.rows.append(cells)
-                print(json.dumps(cells), file=sys.stderr, flush=True)
         finally:
             subprocess.run([*git, "remove", "--force", str(out / "tree")], check=True)
-    report("versions", args, [table], rows=figures)
+    report("versions", args, [table(figures, args)], rows=figures)
 
 
 if __name__ == "__main__":
