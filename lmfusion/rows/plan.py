@@ -124,7 +124,9 @@ def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float
     if least > minutes:
         raise InputError(f"--minutes {minutes:g}: too short; here these rows take {math.ceil(least)} at least.")
     left = (minutes - spent) * 60 * RESERVE
-    fitting = {name: str(min(int(plan.numbers[name]), int(share * left / one))) for name, (one, share) in stages.items()}
+    fitting = {
+        name: str(min(int(plan.numbers[name]), int(share * left / one))) for name, (one, share) in stages.items()
+    }
     free = {name: value for name, value in fitting.items() if name not in plan.set}
     numbers = amounts.schedules({**plan.numbers, **free})
     return Plan(plan.data, plan.seed, plan.language_models, plan.set, {**numbers, **plan.set})
