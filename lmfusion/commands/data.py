@@ -61,6 +61,8 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     bpe.add_argument("--bpe-size", type=int, metavar="N", help="BPE symbols (default: by the amount of text)")
     bpe.add_argument("--spm", type=Path, metavar="FILE", help="take over this sentencepiece model …")
     group.add_argument("--dict", type=Path, metavar="FILE", help="… with its dictionary (default: dict.txt beside it)")
+    tokenizer = "before the BPE (default: none, sentencepiece reads the text as it is; with --spm, as that was made)"
+    group.add_argument("--tokenizer", choices=("none", "moses"), help=tokenizer)
     group.add_argument(
         "--max-length",
         type=int,
@@ -78,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
     from lmfusion.text.own_data import Settings, make
 
     request = _request(args)
-    names = ("max_length", "max_ratio", "workers", "bpe_size")
+    names = ("max_length", "max_ratio", "workers", "bpe_size", "tokenizer")
     chosen = {name: getattr(args, name) for name in names}
     make(request, args.out, Settings(bpe_model=args.spm, dictionary=args.dict, **chosen))
 

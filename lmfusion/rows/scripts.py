@@ -80,6 +80,7 @@ def environment(data: Prepared, out: Path, numbers: Mapping[str, str], threads: 
         "SRC": data.source,
         "TGT": data.target,
         "TEXT_LANG": data.text_language or "",
+        "TOKENIZER": data.tokenizer,
         "NO_SETUP": "1",
         "OMP_NUM_THREADS": str(threads),
         SHOW: "1",

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from lmfusion.text import bpe_size, data_table, own_corpus, prepare
+from lmfusion.text import bpe_size, data_table, own_corpus, prepare, prepared
 from lmfusion.text.binarize import making_folder
 from lmfusion.text.corpus import file_hash
 from lmfusion.text.data_table import Text
@@ -15,6 +15,7 @@ from lmfusion.text.own_request import Request
 from lmfusion.text.prepared import SUMMARIZATION, TRANSLATION, Prepared
 from lmfusion.text.record import Record, locked
 from lmfusion.text.textio import DataError
+from lmfusion.text.tokenize_text import MOSES, NO_TOKENIZER
 
 CORPUS, RECORD = "corpus", "made.json"
 _FILES = ("pairs", "tsv", "jsonl", "tmx", "text", "valid", "test")
@@ -31,6 +32,8 @@ class Settings:
         max_length: most BPE symbols of a sentence.
         max_ratio: of the lengths of a training pair's sides; 0: any. None: 3, and any for summaries.
         workers: processes; None: one a core.
+        tokenizer: ``none``, sentencepiece reads text as it is, or ``moses``; None: as this folder was made, or that
+            of the BPE that is taken over, ``moses`` where that does not say; else none.
     """
 
     bpe_size: int | None = None
@@ -39,6 +42,7 @@ class Settings:
     max_length: int = 250
     max_ratio: float | None = None
     workers: int | None = None
+    tokenizer: str | None = None
 
     def check(self) -> None:
         """Refuse a BPE that is not there, before anything is read.
@@ -57,6 +61,13 @@ class Settings:
         """Return the dictionary of the BPE that is taken over."""
         return self.dictionary or (self.bpe_model.with_name("dict.txt") if self.bpe_model else None)
 
+    def tokenizer_of(self, out: Path) -> str:
+        """Return the tokenizer of the folder ``out``."""
+        folders = [out, *([self.bpe_model.parent] if self.bpe_model else [])]
+        described = next((folder for folder in folders if (folder / prepared.FILE).is_file()), None)
+        before = prepared.read(described).tokenizer if described else None
+        return self.tokenizer or before or (MOSES if self.bpe_model else NO_TOKENIZER)
+
     def words(self, request: Request, corpus: Path, out: Path) -> list[str]:
         """Return the command line of :mod:`lmfusion.text.prepare`."""
         one = request.text_language
@@ -68,7 +79,7 @@ class Settings:
         else:
             texts = [corpus / f"mono.train.{language}" for language in request.languages]
             words += ["--bpe-size", str(self.bpe_size or bpe_size.choose(texts))]
-        words += ["--text-lang", one] if one else []
+        words += ["--tokenizer", self.tokenizer_of(out), *(["--text-lang", one] if one else [])]
         return words + (["--workers", str(self.workers)] if self.workers else [])
 
 
@@ -95,10 +106,10 @@ def make(request: Request, out: Path, settings: Settings) -> Prepared:
     preparation = OwnPreparation(prepare.parse_args(words), given)
     preparation.run()
     texts = data_table.measure(out, request.sides, request.languages, preparation.counts)
-    prepared = describe(request, out, settings, texts, found["sources"])
-    prepared.save()
-    data_table.show(prepared, texts, preparation.counts.get(LEFT_OUT, {}))
-    return prepared
+    made = describe(request, out, settings, texts, found["sources"])
+    made.save()
+    data_table.show(made, texts, preparation.counts.get(LEFT_OUT, {}))
+    return made
 
 
 def split(request: Request, out: Path) -> dict[str, Any]:
@@ -150,5 +161,6 @@ def describe(request: Request, out: Path, settings: Settings, texts: list[Text],
         symbols={language: by_name[f"text {language} train"].symbols for language in request.languages},
         longest=max(text.longest for text in texts),
         source_limit=settings.max_length if request.text_language else None,
+        tokenizer=settings.tokenizer_of(out),
         origin={"files": sources},
     )

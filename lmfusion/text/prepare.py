@@ -24,6 +24,7 @@ from typing import Any
 from lmfusion.text import binarize, encode_bpe, learn_bpe, textio, tokenize_text
 from lmfusion.text import corpus as corpora
 from lmfusion.text import record as records
+from lmfusion.text.tokenize_text import MOSES, NO_TOKENIZER
 
 
 class Preparation:
@@ -99,7 +100,7 @@ class Preparation:
             "source_lang": self.args.source_lang,
             "target_lang": self.args.target_lang,
             "text_lang": self.args.text_lang,
-            "tokenizer": tokenize_text.tokenizer_flags(),
+            "tokenizer": tokenize_text.tokenizer_flags() if self.args.tokenizer == MOSES else self.args.tokenizer,
             "bpe": bpe,
             "max_length": self.args.max_length,
             "max_ratio": self.args.max_ratio,
@@ -112,8 +113,11 @@ class Preparation:
         self.save_record()
 
     def tokenize(self, target: Path) -> None:
-        """Write Moses tokens of one file."""
+        """Write tokens of one file."""
         source = self.out / "text" / target.name
+        if self.args.tokenizer == NO_TOKENIZER:
+            textio.copy_file(source, target)
+            return
         tokenize_text.tokenize_file(source, target, self.corpus.language(target.name), self.args.workers)
 
     def make_bpe(self, target: Path) -> str:
@@ -211,6 +215,8 @@ def parse_args(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, required=True, help="folder to fill")
     parser.add_argument("--pairs", default="", metavar="PREFIX", help="parallel files are called PREFIX.train.…")
     parser.add_argument("--text-lang", help="language of both sides, where -s and -t are no languages")
+    tokenizer = "before the BPE; none: sentencepiece reads the text as it is (default: moses)"
+    parser.add_argument("--tokenizer", choices=(MOSES, NO_TOKENIZER), default=MOSES, help=tokenizer)
     parser.add_argument("--bitext-lines", type=int, help="first N pairs of train (default: all)")
     parser.add_argument("--bpe-size", type=int, help="learn a BPE with so many symbols")
     parser.add_argument("--seed", type=int, default=1, help="for learning the BPE (default: 1)")

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmfusion.errors import InputError
 from lmfusion.text import textio
-from lmfusion.text.tokenize_text import tokenizer_flags
+from lmfusion.text.tokenize_text import MOSES, tokenizer_flags
 
 FILE = "data.json"
 TRANSLATION, SUMMARIZATION = "translation", "summarization"
@@ -29,6 +29,7 @@ class Prepared:
         symbols: number of BPE symbols of the text that a language model of a side can train on, by the side's language.
         longest: most symbols in a sentence of any split, on either side or in the plain text.
         source_limit: symbols after which texts to be summarized are cut, those to train on as those of a user; or None.
+        tokenizer: what splits words before the BPE: ``moses``, or ``none``, which any text comes back from unchanged.
         origin: what the data were made from, for the model card: file names, SHA-256, licence where told.
     """
 
@@ -41,6 +42,7 @@ class Prepared:
     symbols: dict[str, int] = field(default_factory=dict)
     longest: int = 0
     source_limit: int | None = None
+    tokenizer: str = MOSES
     origin: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -72,8 +74,8 @@ class Prepared:
 
     def text_flags(self) -> list[str]:
         """Return fairseq's flags that make typed text the symbols that this folder holds."""
-        flags = tokenizer_flags()
-        if self.text_language:
+        flags = tokenizer_flags() if self.tokenizer == MOSES else ["--bpe", "sentencepiece"]
+        if self.text_language and self.tokenizer == MOSES:
             flags = ["moses_monolingual" if word == "moses" else word for word in flags]
             flags += ["--moses-lang", self.text_language]
         return [*flags, "--sentencepiece-model", str(self.bpe_model)]

@@ -120,6 +120,7 @@ def copy_file(source: Path, target: Path) -> None:
     """
     if not source.is_file():
         raise DataError(f"{source}: no such file")
+    target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, partial_name(target))
     partial_name(target).replace(target)
 

@@ -9,6 +9,7 @@ RECIPES="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 : "${DATA_DIR:?the folder that lmfusion data filled}" "${OUT:?the folder all runs go to}"
 : "${SRC:?the name of the source side}" "${TGT:?the name of the target side}"
 : "${TEXT_LANG:=}"               # the language of both sides, where they are not named by languages
+: "${TOKENIZER:=moses}"          # what splits words before the BPE: moses, or none
 
 # THE NUMBERS of this folder; all others are in recipes/_common.sh. Set any in the environment to override it.
 : "${BITEXT_LINES:=all}"
@@ -21,8 +22,12 @@ NO_SETUP=1
 rows_begin "$RECIPES/own" "$@"
 use_prepared
 
-if [[ -n "$TEXT_LANG" ]]; then
+if [[ "$TOKENIZER" == none ]]; then
+    TEXT_FLAGS=(--bpe sentencepiece)
+elif [[ -n "$TEXT_LANG" ]]; then
     TEXT_FLAGS+=(--tokenizer moses_monolingual --moses-lang "$TEXT_LANG")
+fi
+if [[ -n "$TEXT_LANG" ]]; then
     TASK_FLAGS=(--truncate-source --max-source-positions "$MAX_SOURCE")
     GENERATE_FLAGS=(--min-len "$MIN_LEN" --max-len-a 0 --max-len-b "$MAX_LEN" --lenpen "$LENPEN"
         --no-repeat-ngram-size "$NO_REPEAT")
@@ -31,10 +36,10 @@ fi
 
 # own_lm NAME LANG FLAGS...: a language model of this text, which holds its own tokenizer and BPE
 own_lm() {
-    local name="$1" lang="$2"
+    local name="$1" lang="$2" own=()
     shift 2
-    train_lm "$name" "$lang" "${TEXT_FLAGS[@]}" --tokenizer moses_monolingual --moses-lang "$lang" \
-        --sentencepiece-model "$DATA_DIR/spm.model" "$@"
+    [[ "$TOKENIZER" == none ]] || own=(--tokenizer moses_monolingual --moses-lang "$lang")
+    train_lm "$name" "$lang" "${TEXT_FLAGS[@]}" ${own[@]+"${own[@]}"} --sentencepiece-model "$DATA_DIR/spm.model" "$@"
 }
 
 # shellcheck disable=SC2034  # rows use it

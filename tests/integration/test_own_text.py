@@ -135,6 +135,13 @@ def test_what_is_packed_translates_where_nothing_else_is(runs: Path, folder: Pat
         os.rename(folder / "gone", folder / "data")
 
 
+def test_text_comes_back_as_it_was_written(runs: Path) -> None:
+    """Moses would put blanks into all of these: ``C + +``, ``XML:: Parser``, ``and / or``."""
+    lm = lmfusion.load_lm(runs / "lm.en" / "checkpoints" / "checkpoint_best.pt")
+    for line in ("C++ and XML::Parser", "and/or single,double", "a-b (f) - g"):
+        assert lm.decode(lm.encode(line)) == line
+
+
 def test_exported_checkpoints_translate(runs: Path, tmp_path: Path) -> None:
     best = runs / "baseline" / "checkpoints" / "checkpoint_best.pt"
     run(tmp_path, "export", best, "--out", "exported.pt")
