@@ -17,6 +17,7 @@ def install() -> None:
     if _registered:
         return
     _registered = True  # first: what is imported below may call this again
+    import lmfusion.consumers.lstm
     import lmfusion.convert.variant
     import lmfusion.fusion.architectures
     import lmfusion.text.tokenizer
