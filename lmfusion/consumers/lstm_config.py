@@ -16,6 +16,12 @@ AttentionChoice = ChoiceEnum([GENERAL, ADDITIVE, NO_ATTENTION])
 _TRANSFORMERS_ALONE = ("positions", "embed_scale")
 
 
+_ATTENTION_HELP = (
+    "general: h W s (Luong et al. 2015), fairseq's; additive: v tanh(W s + U h) (Bahdanau et al. 2015); none: the "
+    "encoder's last states alone"
+)
+
+
 def _flag(text: str, default: Any) -> Any:
     return field(default=default, metadata={"help": text})
 
@@ -37,11 +43,7 @@ class LSTMFlags(FairseqDataclass):
     decoder_out_embed_dim: int = _flag("channels of the output embeddings", 512)
     decoder_dropout_in: Optional[float] = _flag("dropout of the decoder's embeddings (default: --dropout)", None)
     decoder_dropout_out: Optional[float] = _flag("dropout of the decoder's states (default: --dropout)", None)
-    decoder_attention: AttentionChoice = _flag(  # type: ignore[valid-type]
-        "general: h W s (Luong et al. 2015), fairseq's; additive: v tanh(W s + U h) (Bahdanau et al. 2015); "
-        "none: the encoder's last states alone",
-        GENERAL,
-    )
+    decoder_attention: AttentionChoice = field(default=GENERAL, metadata={"help": _ATTENTION_HELP})  # type: ignore[valid-type]
     share_decoder_input_output_embed: bool = _flag("tie the decoder's input and output embeddings", False)
     max_source_positions: Optional[int] = II("task.max_source_positions")
     max_target_positions: Optional[int] = II("task.max_target_positions")

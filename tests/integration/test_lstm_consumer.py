@@ -13,6 +13,7 @@ from lmfusion.checkpoint.reading import read_checkpoint
 
 SIZE = ["--arch", "lstm_lmfusion", "--encoder-embed-dim", 16, "--decoder-embed-dim", 16, "--decoder-out-embed-dim", 16]
 SIZE += ["--encoder-bidirectional", "--decoder-attention", "additive", "--clip-norm", 0.1]
+RMSPROP = ["--optimizer", "rmsprop", "--momentum", 0.9, "--lr", 0.001]
 
 
 def test_it_trains_resumes_and_translates_with_language_models_on_both_sides(

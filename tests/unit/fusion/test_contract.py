@@ -1,4 +1,4 @@
-"""What holds of every registered family x integration x side x consumer, in process; a new one gets it by registering."""
+"""What holds of every registered family x integration x side in every consumer, in process, by registering."""
 
 from __future__ import annotations
 
