@@ -1,9 +1,9 @@
-"""``--optimizer rmsprop``: Hinton's RMSprop, the one classical optimizer that fairseq has not, as PyTorch computes it."""
+"""``--optimizer rmsprop``: RMSprop (Hinton 2012), which fairseq lacks, as PyTorch computes it."""
 
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, List
+from typing import Any
 
 import torch
 from fairseq.dataclass import FairseqDataclass
@@ -26,7 +26,7 @@ class RMSpropConfig(FairseqDataclass):
     )
     momentum: float = field(default=0.0, metadata={"help": "part of the last step that a step keeps"})
     weight_decay: float = field(default=0.0, metadata={"help": "weight decay, added to the gradient"})
-    lr: List[float] = II("optimization.lr")
+    lr: list[float] = field(default=II("optimization.lr"))
 
 
 @register_optimizer("rmsprop", dataclass=RMSpropConfig)
