@@ -26,7 +26,7 @@ LM_STATE = "language_model"
 
 
 class LSTMFusionEncoder(LSTMEncoder):
-    """fairseq's LSTM encoder, whose embeddings may be a :class:`SourceEmbedding`; any order and padding of rows."""
+    """An encoder of fairseq's LSTM whose embeddings may be a :class:`SourceEmbedding`; rows in any order and padding."""
 
     @property
     def fusion(self) -> Fusion | None:
@@ -55,7 +55,7 @@ class LSTMFusionEncoder(LSTMEncoder):
 
 
 class LSTMFusionDecoder(LSTMDecoder):
-    """fairseq's LSTM decoder, whose embeddings may be a :class:`TargetEmbedding`."""
+    """A decoder of fairseq's LSTM whose embeddings may be a :class:`TargetEmbedding`."""
 
     @property
     def fusion(self) -> Fusion | None:

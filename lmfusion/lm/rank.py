@@ -20,7 +20,7 @@ _SEED = 1
 
 @dataclass(frozen=True)
 class Rank:
-    """How the singular values of a matrix are spread.
+    """The spread of the singular values of a matrix.
 
     Attributes:
         share: of the ten largest in their sum, 0 to 1.

@@ -16,7 +16,11 @@ from torch import Tensor
 from lmfusion.consumers.additive_attention import AdditiveAttention
 from lmfusion.consumers.lstm import LSTMFusion
 from lmfusion.errors import InputError
+from lmfusion.fairseq_patches.shallow_fusion import check_generating_lm
 from lmfusion.fusion.interface import FUSIONS
+from lmfusion.lm.recurrent import BiRecurrentLanguageModel, ElmoLM, RecurrentLM, UniRecurrentLanguageModel
+from lmfusion.lm.recurrent_layers import RecurrentLMConfig
+from lmfusion.lm.transformer.config import plain_config
 
 LAYERS = {"encoder_layers": 2, "decoder_layers": 2}
 FORMS: list[dict[str, Any]] = [
@@ -106,6 +110,34 @@ def test_scores_in_a_beam_are_those_of_whole_passes(
             likelihood = model(**alone, prev_output_tokens=prefix[None])[0].log_softmax(-1)[0]
             expected = likelihood.gather(-1, tokens[:, None]).squeeze(-1)
             torch.testing.assert_close(each["positional_scores"], expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
+@torch.no_grad()
+def test_a_recurrent_lm_joins_in_the_generator(
+    make_lstm_cfg: Any, task: Any, net_input: dict[str, Tensor], shake: Any, cell: str
+) -> None:
+    """--lm-path: every score is the model's and the weighted LM's."""
+    model = shake(LSTMFusion.build_model(make_lstm_cfg(), task)).eval()
+    config = RecurrentLMConfig(cell=cell, decoder_embed_dim=8, decoder_layers=1, max_target_positions=20)
+    lm = shake(UniRecurrentLanguageModel(RecurrentLM(plain_config(config, RecurrentLMConfig), task.target_dictionary)))
+    check_generating_lm(lm.eval(), "--lm-path")
+    settings = {"beam_size": 2, "max_len_b": 5, "normalize_scores": False, "lm_model": lm, "lm_weight": 0.4}
+    generator = SequenceGenerator([model], task.target_dictionary, **settings)
+    source = {name: net_input[name][:1] for name in ("src_tokens", "src_lengths")}
+    for each in generator.generate([model], {"net_input": source})[0]:
+        tokens = each["tokens"]
+        prefix = torch.cat([torch.tensor([2]), tokens[:-1]])[None]
+        both = model(**source, prev_output_tokens=prefix)[0].log_softmax(-1) + 0.4 * lm(prefix)[0].log_softmax(-1)
+        expected = both[0].gather(-1, tokens[:, None]).squeeze(-1)
+        torch.testing.assert_close(each["positional_scores"], expected, rtol=0, atol=1e-5)
+
+
+def test_a_pair_of_recurrent_lms_scores_no_words_in_the_generator(task: Any) -> None:
+    config = RecurrentLMConfig(decoder_embed_dim=8, decoder_layers=1, max_target_positions=20)
+    lm = BiRecurrentLanguageModel(ElmoLM(plain_config(config, RecurrentLMConfig), task.target_dictionary))
+    with pytest.raises(InputError, match="pair of recurrent language models"):
+        check_generating_lm(lm, "--lm-path lm.pt")
 
 
 def test_the_longest_sentence_is_the_language_models(make_lstm_cfg: Any, src_lm: Path, tgt_lm: Path, task: Any) -> None:
