@@ -26,7 +26,7 @@ LM_STATE = "language_model"
 
 
 class LSTMFusionEncoder(LSTMEncoder):
-    """An encoder of fairseq's LSTM whose embeddings may be a :class:`SourceEmbedding`; rows in any order and padding."""
+    """An encoder of fairseq's LSTM with embeddings or a :class:`SourceEmbedding`, for rows in any order and padding."""
 
     @property
     def fusion(self) -> Fusion | None:
