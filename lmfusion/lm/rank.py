@@ -91,4 +91,7 @@ def layer_ranks(lm: PretrainedLM, sentences: Iterable[str]) -> list[LayerRank]:
             f"the {LARGEST} largest hold all: give more text, or a larger model."
         )
     random = rank_of(torch.randn(matrices[0].shape, generator=torch.Generator().manual_seed(_SEED)))
-    return [LayerRank(name, *matrix.shape, rank_of(matrix), random) for name, matrix in zip(lm.state_names, matrices)]
+    return [
+        LayerRank(name, matrix.size(0), matrix.size(1), rank_of(matrix), random)
+        for name, matrix in zip(lm.state_names, matrices)
+    ]
