@@ -17,11 +17,13 @@ def install() -> None:
     if _registered:
         return
     _registered = True  # first: what is imported below may call this again
+    import lmfusion.consumers.lstm
     import lmfusion.convert.variant
     import lmfusion.fusion.architectures
     import lmfusion.text.tokenizer
     import lmfusion.text.two_bpe
-    import lmfusion.training.criterions  # noqa: F401
+    import lmfusion.training.criterions
+    import lmfusion.training.rmsprop  # noqa: F401
 
 
 def uninstall() -> None:

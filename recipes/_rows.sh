@@ -61,6 +61,24 @@ finetune() {
         --"$1"-representation-dropout "$FT_DROPOUT")
 }
 
+# earlier_lm KIND: sets SRC_LM to a language model of the years before (see pretrain_earlier.sh), which is trained where
+# there is none; EARLIER names another folder than runs/earlier.
+earlier_lm() {
+    local folder="${EARLIER:-runs/earlier}"
+    SRC_LM="$folder/$(bash "$ROOT/recipes/pretrain_earlier.sh" "$1" --file)"
+    [[ -f "$SRC_LM" ]] || bash "$ROOT/recipes/pretrain_earlier.sh" "$1" "$folder"
+}
+
+# lstm: from here on the rows train fairseq's LSTM with attention, about as large as the transformer of the same S2S_DIM;
+# sets FUSION to its flags without a language model.
+lstm() {
+    S2S_SHAPE=(--encoder-embed-dim "$S2S_DIM" --encoder-bidirectional --encoder-layers "${LSTM_LAYERS:=1}"
+        --decoder-embed-dim "$S2S_DIM" --decoder-hidden-size $((2 * S2S_DIM)) --decoder-layers "$LSTM_LAYERS"
+        --decoder-out-embed-dim "$S2S_DIM" --decoder-attention "${LSTM_ATTENTION:-general}" --dropout "$S2S_DROPOUT")
+    TRAIN_FLAGS=("${DEVICE_FLAGS[@]}") # without --cpu-bf16, which is for transformers
+    FUSION=(--arch lstm_lmfusion)
+}
+
 # row FLAGS...: train this row's model, generate, score; its run folder is called as its script. With TRAIN_ONLY=1 the
 # test set is left alone, as it has to be while settings are chosen.
 row() {

@@ -1,4 +1,4 @@
-"""Check that the flags of ``transformer_lmfusion`` go together."""
+"""Check that the flags of a model with language models go together."""
 
 from __future__ import annotations
 
@@ -33,15 +33,10 @@ def check_combination(cfg: Any) -> None:
     """
     for part in ("encoder", "decoder"):
         _check_sizes(cfg, part)
+    check_sides(cfg)
     for side in SIDES:
-        _check_side(cfg, side)
-        _check_values(cfg, side)
-    chosen = [fusion for side in SIDES if (fusion := integration(cfg, side)) is not None]
-    if cfg.store_lm_once and all(fusion.trains_lm for fusion in chosen):
-        raise InputError(
-            f"--store-lm-once would be ignored: it is for a frozen language model (--src-fusion {ELMO} or --tgt-fusion "
-            f"{ELMO}), and there is none."
-        )
+        _check_positions(cfg, side)
+    chosen = any(integration(cfg, side) is not None for side in SIDES)
     for name in ("decoder_input_dim", "decoder_output_dim"):  # fairseq itself gives its embeddings --decoder-embed-dim
         value = getattr(cfg, name)
         if isinstance(value, int) and value != cfg.decoder_embed_dim:
@@ -61,6 +56,26 @@ def check_combination(cfg: Any) -> None:
         raise InputError(
             "--merge-src-tgt-embed makes one dictionary of both sides, and a language model needs its own: "
             "leave it out."
+        )
+
+
+def check_sides(cfg: Any) -> None:
+    """Refuse flags of the two sides that cannot work, in a model of any kind.
+
+    Args:
+        cfg: the model's flat configuration.
+
+    Raises:
+        InputError: naming the flags and the fix.
+    """
+    for side in SIDES:
+        _check_side(cfg, side)
+        _check_values(cfg, side)
+    chosen = [fusion for side in SIDES if (fusion := integration(cfg, side)) is not None]
+    if cfg.store_lm_once and all(fusion.trains_lm for fusion in chosen):
+        raise InputError(
+            f"--store-lm-once would be ignored: it is for a frozen language model (--src-fusion {ELMO} or --tgt-fusion "
+            f"{ELMO}), and there is none."
         )
     if cfg.share_decoder_input_output_embed and replaces_embeddings(cfg, "tgt"):
         raise InputError(
@@ -127,7 +142,7 @@ def _check_side(cfg: Any, side: str) -> None:
             f"--{side}-lm-config is written by lmfusion into checkpoints, and would be ignored with --{side}-fusion "
             f"{NONE}: leave it out."
         )
-    if replaces_embeddings(cfg, side) and getattr(cfg, f"{stack}_embed_path"):
+    if replaces_embeddings(cfg, side) and getattr(cfg, f"{stack}_embed_path", None):
         raise InputError(
             f"--{stack}-embed-path would be ignored: with --{side}-fusion {fusion} the language model takes the place "
             f"of the {stack}'s embeddings."
@@ -160,10 +175,14 @@ def _check_values(cfg: Any, side: str) -> None:
     if fusion is not None:
         run = getattr(cfg, "_get_parent", lambda: None)()
         fusion.check(integration_config(cfg, side), lambda name: _flag(side, name), run)
+
+
+def _check_positions(cfg: Any, side: str) -> None:
     if cfg.no_scale_embedding and getattr(cfg, f"{side}_embed_scale") is not None:
         raise InputError(f"--no-scale-embedding contradicts --{side}-embed-scale: give one of the two.")
     if cfg.no_token_positional_embeddings and getattr(cfg, f"{side}_positions") == OWN:
         raise InputError(f"--no-token-positional-embeddings contradicts --{side}-positions {OWN}: give one of the two.")
     if side == "src" and cfg.encoder_learned_pos and not has_positions(cfg, side):
-        reason = f"with --src-fusion {cfg.src_fusion}" if fusion is not None else "with these flags"
+        chosen = integration(cfg, side) is not None
+        reason = f"with --src-fusion {cfg.src_fusion}" if chosen else "with these flags"
         raise InputError(f"--encoder-learned-pos would be ignored: {reason} the encoder has no positions of its own.")

@@ -76,8 +76,12 @@ def _as_optional(kind: Any) -> Any:
     return Optional[kind.__args__[0]] if isinstance(kind, UnionType) else kind
 
 
-def _side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the flags of a side: those of every side, then those of the integrations."""
+def side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the flags of a side, without prefix: those of every side, then those of the integrations.
+
+    Args:
+        side: ``"src"`` or ``"tgt"``.
+    """
     name, stack = SIDE_NAMES[side], STACKS[side]
     yield "lm", Optional[str], _flag(f"language model of the {name} language: a checkpoint, or what a family reads")
     ways = "; ".join(f"{key}: {fusion.title}" for key, fusion in FUSIONS.items())
@@ -96,18 +100,16 @@ def _side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
     yield "lm_config", Optional[str], _flag("written by lmfusion into checkpoints; do not set")
 
 
-_OTHERS = [
-    (
-        "store_lm_once",
-        bool,
-        _flag("elmo: keep the frozen LM in one file beside the checkpoints instead of in each of them", False),
-    ),
-    ("cpu_bf16", bool, _flag(CPU_BF16_HELP, False)),
-]
+STORE_LM_ONCE = (
+    "store_lm_once",
+    bool,
+    _flag("elmo: keep the frozen LM in one file beside the checkpoints instead of in each of them", False),
+)
+_OTHERS = [STORE_LM_ONCE, ("cpu_bf16", bool, _flag(CPU_BF16_HELP, False))]
 
 FusionConfig: Any = make_dataclass(
     "FusionConfig",
-    [(f"{side}_{name}", kind, spec) for side in SIDES for name, kind, spec in _side_fields(side)] + _OTHERS,
+    [(f"{side}_{name}", kind, spec) for side in SIDES for name, kind, spec in side_fields(side)] + _OTHERS,
     bases=(FlatTransformerConfig,),
 )
 """Flags of ``transformer_lmfusion``: a group per side; one that the chosen integration does not have is an error."""

@@ -1,10 +1,11 @@
-"""What holds of every registered family x integration x side, in process; a new one gets it by registering."""
+"""What holds of every registered family x integration x side in every consumer, in process, by registering."""
 
 from __future__ import annotations
 
 import json
 import runpy
 from argparse import Namespace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from lmfusion.consumers.lstm import LSTMFusion
 from lmfusion.convert.variant import LMOutputSpec, StateList
 from lmfusion.errors import InputError
 from lmfusion.fusion.interface import FUSIONS
@@ -74,6 +76,7 @@ FITTING = [(family, fusion, side) for family, fusion, side in ALL if side == "sr
 NO_FILE = ("released", "huggingface")
 REFUSED = sorted({(family, fusion) for family, fusion, _ in set(ALL) - set(FITTING) if family not in NO_FILE})
 every_cell = pytest.mark.parametrize(("family", "fusion", "side"), FITTING, ids=map("-".join, FITTING))
+CONSUMERS: dict[str, Any] = {"transformer": TransformerLMFusion, "lstm": LSTMFusion}
 every_family = pytest.mark.parametrize("family", sorted(TINY))
 incremental_family = pytest.mark.parametrize("family", sorted(name for name in TINY if FAMILIES[name].incremental))
 
@@ -94,27 +97,35 @@ def make_lm(dictionary: Dictionary, shake: Any) -> Any:
     return make
 
 
+@pytest.fixture(params=CONSUMERS)
+def consumer(request: Any, make_cfg: Any, make_lstm_cfg: Any) -> SimpleNamespace:
+    """A model class, and what makes its flags; the LSTM's attention is the one that keeps something of the source."""
+    additive = partial(make_lstm_cfg, decoder_attention="additive", encoder_bidirectional=True)
+    make_flags = make_cfg if request.param == "transformer" else additive
+    return SimpleNamespace(kind=CONSUMERS[request.param], make_flags=make_flags)
+
+
 @pytest.fixture
-def make_cell(make_cfg: Any, make_lm: Any, dictionary: Dictionary, shake: Any) -> Any:
+def make_cell(consumer: SimpleNamespace, make_lm: Any, dictionary: Dictionary, shake: Any) -> Any:
     """A model with a language model of a family in it, in eval mode, and its flags."""
 
-    def make(family: str, fusion: str, side: str) -> tuple[TransformerLMFusion, Namespace]:
+    def make(family: str, fusion: str, side: str) -> tuple[Any, Namespace]:
         lm = make_lm(family)
         description = {"lm": describe(lm), "states": lm.state_names, "fingerprint": "of the tests"}
-        cfg = make_cfg(**{f"{side}_fusion": fusion, f"{side}_lm_config": json.dumps(description)})
+        cfg = consumer.make_flags(**{f"{side}_fusion": fusion, f"{side}_lm_config": json.dumps(description)})
         task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-        model = shake(TransformerLMFusion.build_model(cfg, task))
+        model = shake(consumer.kind.build_model(cfg, task))
         model.load_state_dict(model.state_dict())  # the language model has its weights now
         return model.eval(), cfg
 
     return make
 
 
-def fusion_of(model: TransformerLMFusion, side: str) -> Any:
+def fusion_of(model: Any, side: str) -> Any:
     return (model.encoder if side == "src" else model.decoder).fusion
 
 
-def output(model: TransformerLMFusion, sources: Tensor, prefixes: Tensor) -> Tensor:
+def output(model: Any, sources: Tensor, prefixes: Tensor) -> Tensor:
     """B x T x V."""
     logits: Tensor = model(sources, sources.ne(1).sum(1), prefixes)[0]
     return logits
@@ -249,7 +260,7 @@ def test_a_checkpoint_has_all_that_the_model_is(
 ) -> None:
     model, cfg = make_cell(family, fusion, side)
     task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    again = TransformerLMFusion.build_model(Namespace(**vars(cfg)), task)
+    again = type(model).build_model(Namespace(**vars(cfg)), task)
     again.load_state_dict(model.state_dict())
     expected = output(model, batch(SENTENCES), batch(PREFIXES))
     torch.testing.assert_close(output(again.eval(), batch(SENTENCES), batch(PREFIXES)), expected, rtol=0, atol=0)
@@ -269,10 +280,10 @@ def test_states_in_a_mix_have_the_names_that_inspect_shows(make_cell: Any, famil
 
 @pytest.mark.parametrize(("family", "fusion"), REFUSED, ids=map("-".join, REFUSED))
 def test_a_target_side_refuses_what_sees_the_future(
-    make_cfg: Any, make_lm: Any, save_lm: Any, dictionary: Dictionary, family: str, fusion: str
+    consumer: SimpleNamespace, make_lm: Any, save_lm: Any, dictionary: Dictionary, family: str, fusion: str
 ) -> None:
     lm = make_lm(family)
-    cfg = make_cfg(tgt_fusion=fusion, tgt_lm=str(save_lm(lm)))
+    cfg = consumer.make_flags(tgt_fusion=fusion, tgt_lm=str(save_lm(lm)))
     task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
     with pytest.raises(InputError, match="target side"):
-        TransformerLMFusion.build_model(cfg, task)
+        consumer.kind.build_model(cfg, task)

@@ -10,12 +10,17 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fairseq import options
+from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import ARCH_MODEL_REGISTRY
 
+from lmfusion.consumers.lstm_config import check_flags
 from lmfusion.fusion.combinations import check_combination
+from lmfusion.inspection import inspect_checkpoint
 
 RECIPES = Path(__file__).parents[3] / "recipes"
 PACKAGE = RECIPES.parent / "lmfusion"
@@ -32,6 +37,8 @@ ROWS = {
     "tgt_elmo": "--arch tgt_elmo_tiny --tgt-lm CAUSAL " + FROZEN.format("tgt"),
     "tgt_ft": "--arch tgt_ft_tiny --tgt-lm CAUSAL --tgt-embed-scale 0.5 --tgt-representation-dropout 0.3",
 }
+EARLIER = ("src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", "lstm", "lstm_src_elmo")
+"""Rows of the years before, which are in the first folder alone."""
 # Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
 STUB = r"""#!/bin/sh
 case "$*" in *'print("device"'*) echo "device 0 $PACKAGE"; exit 0 ;; esac
@@ -97,8 +104,9 @@ def recipes(tmp_path: Path) -> Recipes:
 
 def test_both_folders_have_the_same_rows_but_for_lead() -> None:
     names = [set(scripts(folder)) for folder in FOLDERS]
-    assert names[0] == {*ROWS, "all", "study", "_corpus", "shared_bitext_bpe", "lm_quality"}
-    assert names[1] == names[0] - {"shared_bitext_bpe", "lm_quality"} | {"lead"}, "both sides are English"
+    assert names[0] == {*ROWS, *EARLIER, "all", "study", "_corpus", "shared_bitext_bpe", "lm_quality"}
+    others = {"shared_bitext_bpe", "lm_quality", *EARLIER}
+    assert names[1] == names[0] - others | {"lead"}, "both sides are English"
     for name in ROWS:
         assert scripts(FOLDERS[0])[name] == scripts(FOLDERS[1])[name], "the experiment is the same"
 
@@ -130,6 +138,42 @@ def test_each_row_adds_its_flags_to_the_same_training(folder: str, recipes: Reci
         args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
         check_combination(convert_namespace_to_omegaconf(args).model)
     assert len(common) == 1, "the budget and everything else is the same"
+
+
+@pytest.mark.parametrize("name", EARLIER)
+def test_a_row_of_the_years_before_trains_in_the_same_way(name: str, recipes: Recipes, tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    for file in ("en-elmo.pt", "en-recurrent.pt", "en-skipgram.vec", "en-cbow.vec"):
+        (earlier / file).touch()
+    for row in ("baseline", name):
+        done = recipes.run(f"debian_ende/{row}.sh", EARLIER=str(earlier), **NUMBERS)
+        assert done.returncode == 0, done.stderr
+    command, baseline = recipes.command(name, "train"), recipes.command("baseline", "train")
+    args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
+    flags = convert_namespace_to_omegaconf(args).model
+    assert flags.encoder_embed_dim == flags.decoder_embed_dim == 192
+    if name.startswith("lstm"):
+        check_flags(flags)
+    else:
+        check_combination(flags)
+        assert command[: baseline.index("--save-dir")] == baseline[: baseline.index("--save-dir")]
+    lm = {"lstm": None, "lstm_src_elmo": CLOZE}.get(name, str(earlier))
+    assert (flags.src_lm is None) if lm is None else flags.src_lm.startswith(lm)
+
+
+@pytest.mark.parametrize(("kind", "targets"), [("elmo", ["future", "past"]), ("recurrent", ["future"])])
+def test_an_lm_of_the_years_before_is_as_large_as_the_cloze_lm(kind: str, targets: list[str], recipes: Recipes) -> None:
+    done = recipes.run("pretrain_earlier.sh", kind, str(recipes.out))
+    assert "export" in recipes.calls()[-1], done.stderr
+    command = recipes.command(f"{kind}.en", "train")
+    args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
+    cfg = convert_namespace_to_omegaconf(args)
+    dictionary = Dictionary.load(str(RECIPES.parent / "pretrained" / "dict.txt"))
+    task = SimpleNamespace(targets=targets, target_dictionary=dictionary)
+    model = ARCH_MODEL_REGISTRY[args.arch].build_model(cfg.model, task)
+    cloze = inspect_checkpoint(RECIPES.parent / CLOZE).total
+    assert sum(parameter.numel() for parameter in model.parameters()) == pytest.approx(cloze, rel=0.05)
 
 
 def without_user_dir(command: list[str]) -> list[str]:

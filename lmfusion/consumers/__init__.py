@@ -1,0 +1,1 @@
+"""Models besides the transformer that take a pretrained language model in."""
