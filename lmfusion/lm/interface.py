@@ -221,6 +221,9 @@ class PretrainedLM(Freezable, Poolable, ABC):
     def drop_softmax(self) -> None:
         """Drop the weights that only predictions need; states do not change."""
 
+    def drop_pooler(self) -> None:
+        """Drop the weights that only :meth:`pool` needs; states do not change."""
+
 
 NEEDED = ("sees_future", "incremental", "states", "max_positions")
 Family = TypeVar("Family", bound=type[PretrainedLM])
