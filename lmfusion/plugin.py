@@ -21,6 +21,7 @@ def install() -> None:
     import lmfusion.fusion.architectures
     import lmfusion.text.tokenizer
     import lmfusion.text.two_bpe
+    import lmfusion.training.bert_pretraining
     import lmfusion.training.criterions  # noqa: F401
 
 

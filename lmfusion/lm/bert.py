@@ -7,8 +7,9 @@ Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers for L
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from fairseq.data import Dictionary
@@ -24,11 +25,31 @@ from lmfusion.lm.transformer.config import BertLMConfig, plain_config, set_defau
 from lmfusion.lm.transformer.encoder import EncoderEmbedding, MaskedHead, PostNormBlock, linear
 from lmfusion.lm.transformer.fairseq_lm import FairseqLM
 from lmfusion.lm.transformer.layout import RowLayout
-from lmfusion.lm.vocabulary import BOS, EOS, Vocabulary
+from lmfusion.lm.vocabulary import BOS
 
 MASK = "<mask>"
 NEXT, RANDOM = 0, 1
 """Classes of the second span of a pair, in the order of BERT's head."""
+
+
+class BertVocabulary(TokenizerVocabulary):
+    """Symbols of a BERT, and the tokenizer of a converted one, whose size its weights tell."""
+
+    @property
+    def takes_codec(self) -> bool:  # type: ignore[override]
+        """Return True unless a tokenizer came with the model."""
+        return not self.tokenizer_file.numel()
+
+    def make_room(self, weights: Mapping[str, Tensor], prefix: str) -> None:
+        """Make room for the tokenizer in a checkpoint."""
+        stored = weights.get(prefix + "tokenizer_file")
+        if stored is not None and stored.shape != self.tokenizer_file.shape and stored.dim() == 1:
+            self.tokenizer_file = torch.zeros_like(stored, dtype=torch.uint8, device=self.codes.device)
+            self._tokenizer = None
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
+        self.make_room(state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
 
 @register_lm("bert")
@@ -38,8 +59,7 @@ class BertLM(FairseqLM, FairseqDecoder):
     The segment of a token is the number of ``</s>`` in front of it, at most 1; so it needs no input of its own.
 
     Args:
-        config: plain values of :class:`BertLMConfig`, and perhaps ``tokenizer_bytes``: size of the tokenizer's file
-            that a converted model brings.
+        config: plain values of :class:`BertLMConfig`.
         dictionary: of the text; ``<mask>`` is its last symbol.
 
     Raises:
@@ -49,7 +69,6 @@ class BertLM(FairseqLM, FairseqDecoder):
     Config = BertLMConfig
     title = "BERT"
     architecture = "bert_lm"
-    structure: ClassVar[tuple[str, ...]] = ("tokenizer_bytes",)
     sees_future = True
     incremental = False
 
@@ -78,19 +97,15 @@ class BertLM(FairseqLM, FairseqDecoder):
         self.state_names = ["embedding", *(f"layer {number}" for number in range(1, self.num_layers + 1))]
 
     @classmethod
-    def build(cls, config: dict[str, Any], symbols: list[str], **overrides: Any) -> BertLM:
-        """Build an untrained model; see :meth:`PretrainedLM.build`."""
-        lm = super().build({"tokenizer_bytes": 0, **config}, symbols, **overrides)
-        assert isinstance(lm, BertLM)
-        return lm
+    def make_vocabulary(cls, config: dict[str, Any], symbols: list[str]) -> BertVocabulary:
+        """Return the vocabulary with the frame ``<s> … </s>``."""
+        return BertVocabulary(symbols, opening=(BOS,))
 
-    @classmethod
-    def make_vocabulary(cls, config: dict[str, Any], symbols: list[str]) -> Vocabulary:
-        """Return the vocabulary with the frame ``<s> … </s>``, and with room for the tokenizer of a converted model."""
-        size = config.get("tokenizer_bytes", 0)
-        if size:
-            return TokenizerVocabulary(symbols, opening=(BOS,), tokenizer_bytes=size)
-        return Vocabulary(symbols, opening=(BOS,))
+    @property
+    def vocabulary(self) -> BertVocabulary:
+        """Return the model's symbols, and the tokenizer of a converted one."""
+        assert isinstance(self.symbol_table, BertVocabulary)
+        return self.symbol_table
 
     @property
     def row_limit(self) -> int:
@@ -188,7 +203,7 @@ class BertLanguageModel(TrainableLM):
         """
         if not getattr(task, "masks_words", False):
             raise InputError("bert_lm is trained by --task bert_pretraining --criterion bert_pretraining: give these.")
-        return cls(BertLM({**plain_config(cfg, BertLMConfig), "tokenizer_bytes": 0}, task.target_dictionary))
+        return cls(BertLM(plain_config(cfg, BertLMConfig), task.target_dictionary))
 
 
 @register_model_architecture("bert_lm", "bert_lm_large")

@@ -113,7 +113,7 @@ class FairseqLM(PretrainedLM):
 
     @property
     def row_limit(self) -> int:
-        """Return the length of the longest row, which may have both ``</s>`` of a cloze sample more than fairseq counts."""
+        """Return the length of the longest row: fairseq does not count the two ``</s>`` of a cloze sample."""
         return self.max_positions() + 2
 
     def max_positions(self) -> int:
