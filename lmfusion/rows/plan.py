@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lmfusion.errors import InputError
 from lmfusion.rows import amounts
-from lmfusion.rows.scripts import defaults
+from lmfusion.rows.scripts import FOLDERS, defaults
 from lmfusion.runs.provenance import hash_file
 from lmfusion.runs.record import write_json
 from lmfusion.text import prepared
@@ -117,8 +117,8 @@ def within(plan: Plan, minutes: float, seconds: Mapping[str, float], jobs: int) 
     Raises:
         InputError: the time is too short.
     """
-    lms = [value for name, value in seconds.items() if name in ("lm", "causal_lm")]
-    rows = [value for name, value in seconds.items() if name not in ("lm", "causal_lm")]
+    lms = [value for name, value in seconds.items() if name in FOLDERS]
+    rows = [value for name, value in seconds.items() if name not in FOLDERS]
     left = minutes * 60 * RESERVE
     share = LM_SHARE if lms and rows else 1.0 if lms else 0.0
     found = {}

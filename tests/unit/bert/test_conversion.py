@@ -14,6 +14,7 @@ from lmfusion.cli import main
 from lmfusion.convert.bert import from_folder
 from lmfusion.errors import InputError
 from lmfusion.lm.bert import BertLM
+from lmfusion.lm.loading import build
 from lmfusion.text.huggingface import PieceTokenizer, import_transformers
 
 FIRST, SECOND = "The package contains tools", "for reading old files of mail"
@@ -89,6 +90,16 @@ def test_a_model_without_a_tokenizer_is_read_by_its_symbols(
     expected = theirs_of(tmp_path / "folder")(**rows, output_hidden_states=True).hidden_states
     for state, other in zip(lm.layer_states(rows["input_ids"]), expected, strict=True):
         torch.testing.assert_close(state, other, rtol=0, atol=1e-5)
+
+
+def test_a_model_without_room_for_the_tokenizer_takes_a_converted_checkpoint(make_folder: Callable[..., Path]) -> None:
+    """As fairseq-train does that trains it further."""
+    converted = from_folder(make_folder()).model
+    assert isinstance(converted, BertLM)
+    fresh = build({"family": "bert", **converted.config}, converted.symbols)
+    fresh.load_state_dict(converted.state_dict())
+    assert fresh.encode(FIRST).tolist() == converted.encode(FIRST).tolist()
+    torch.testing.assert_close(fresh.state_dict(), converted.state_dict(), rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ ROWS = {
     "tgt_elmo": "--arch tgt_elmo_tiny --tgt-lm CAUSAL " + FROZEN.format("tgt"),
     "tgt_ft": "--arch tgt_ft_tiny --tgt-lm CAUSAL --tgt-embed-scale 0.5 --tgt-representation-dropout 0.3",
 }
+BERT_ROWS = ("src_elmo_bert", "src_ft_bert")
 # Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
 STUB = r"""#!/bin/sh
 case "$*" in *'print("device"'*) echo "device 0 $PACKAGE"; exit 0 ;; esac
@@ -97,8 +98,9 @@ def recipes(tmp_path: Path) -> Recipes:
 
 def test_both_folders_have_the_same_rows_but_for_lead() -> None:
     names = [set(scripts(folder)) for folder in FOLDERS]
-    assert names[0] == {*ROWS, "all", "study", "_corpus", "shared_bitext_bpe", "lm_quality"}
-    assert names[1] == names[0] - {"shared_bitext_bpe", "lm_quality"} | {"lead"}, "both sides are English"
+    one_folder = {"shared_bitext_bpe", "lm_quality", *BERT_ROWS}
+    assert names[0] == {*ROWS, "all", "study", "_corpus"} | one_folder
+    assert names[1] == names[0] - one_folder | {"lead"}, "both sides are English"
     for name in ROWS:
         assert scripts(FOLDERS[0])[name] == scripts(FOLDERS[1])[name], "the experiment is the same"
 
@@ -167,6 +169,20 @@ def test_the_english_causal_lm_is_pretrained_once_for_both_rows(recipes: Recipes
     assert f"{recipes.out}/data/lm.en" in trained[0]
     assert "uni_transformer_lm" in trained[0]
     assert "--self-target" not in trained[0]
+
+
+@pytest.mark.parametrize("row", BERT_ROWS)
+def test_a_row_with_bert_is_the_row_with_the_cloze_lm_but_for_the_lm(recipes: Recipes, row: str) -> None:
+    for name in (row, row.removesuffix("_bert")):
+        assert recipes.run(f"debian_ende/{name}.sh", **NUMBERS).returncode == 0
+    plain = " ".join(recipes.command(row.removesuffix("_bert"), "train"))
+    bert = f"{recipes.out}/bert.en/checkpoints/checkpoint_best.pt"
+    expected = plain.replace(CLOZE, bert).replace(f"/{row.removesuffix('_bert')}/", f"/{row}/")
+    assert " ".join(recipes.command(row, "train")) == expected
+    trained = recipes.command("bert.en", "train")
+    assert trained[1] == f"{recipes.out}/data/documents.en"
+    args = options.parse_args_and_arch(options.get_training_parser("bert_pretraining"), without_user_dir(trained))
+    assert (args.arch, args.criterion, args.decoder_layers, args.nsp_weight) == ("bert_lm", "bert_pretraining", 4, 1.0)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
