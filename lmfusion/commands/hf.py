@@ -7,10 +7,13 @@ import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import lmfusion
 from lmfusion.errors import InputError
+
+if TYPE_CHECKING:
+    from lmfusion.lm.interface import PretrainedLM
 
 EXAMPLE = """example:
   lmfusion hf dictionary xlm-roberta-base --out dict.en.txt
@@ -96,7 +99,7 @@ def run_import(args: argparse.Namespace) -> None:
     count = sum(parameter.numel() for parameter in converted.model.parameters())
     print(f"wrote {args.out}: bert_lm, {count:,} parameters")
     if args.dict is not None:
-        symbols = converted.model.symbols
+        symbols: list[str] = cast("PretrainedLM", converted.model).symbols
         with textio.writing(args.dict) as stream:
             stream.write("".join(f"{symbol} 1\n" for symbol in symbols[4:]))
         print(f"wrote {args.dict}, {len(symbols):,} symbols with fairseq's four and <mask>")

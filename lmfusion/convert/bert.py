@@ -165,7 +165,8 @@ def to_folder(path: str | Path, out: str | Path) -> None:
 
 
 def _their_weights(lm: BertLM, ids: Tensor, rows: int) -> dict[str, Tensor]:
-    ours, theirs = lm.state_dict(), {}
+    ours = lm.state_dict()
+    theirs: dict[str, Tensor] = {}
     for name, parts in weight_names(lm.num_layers):
         weight = ours[name]
         if name in _BY_SYMBOL:

@@ -42,7 +42,7 @@ class BertPretrainingConfig(FairseqDataclass):
 
 
 @register_task("bert_pretraining", dataclass=BertPretrainingConfig)
-class BertPretrainingTask(FairseqTask):  # type: ignore[misc]
+class BertPretrainingTask(FairseqTask):
     """Predict masked words, and whether the second of two spans follows the first.
 
     Args:
@@ -106,7 +106,7 @@ class BertPretrainingTask(FairseqTask):  # type: ignore[misc]
 
 
 @register_criterion("bert_pretraining", dataclass=FairseqDataclass)
-class BertPretrainingCriterion(FairseqCriterion):  # type: ignore[misc]
+class BertPretrainingCriterion(FairseqCriterion):
     """The mean cross-entropy of the masked words, plus ``--nsp-weight`` times that of the pairs."""
 
     def __init__(self, task: BertPretrainingTask) -> None:

@@ -37,7 +37,7 @@ class Spans(NamedTuple):
         return self.cut - self.start + self.end - self.second
 
 
-class SpanPairs(FairseqDataset):  # type: ignore[misc]
+class SpanPairs(FairseqDataset):
     """Rows ``<s> a </s> b </s>`` of documents, anew in each epoch; or ``<s> a </s>`` without pairs.
 
     A document is read from front to back. With probability 1/2 a row is a stretch of it, cut in two where a line ends

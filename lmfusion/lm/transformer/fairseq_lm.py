@@ -16,6 +16,7 @@ from lmfusion.errors import InputError
 from lmfusion.lm.interface import Head, PretrainedLM
 from lmfusion.lm.symbols import dictionary_of
 from lmfusion.lm.transformer.config import complete_config
+from lmfusion.lm.transformer.encoder import EncoderEmbedding
 from lmfusion.lm.transformer.layers import TokenEmbedding
 from lmfusion.lm.transformer.layout import RowLayout
 from lmfusion.lm.transformer.reading import lm_architecture, read_lm
@@ -35,6 +36,7 @@ class FairseqLM(PretrainedLM):
         InputError: if sizes contradict each other, or the dictionary is not used as a whole.
     """
 
+    embed: TokenEmbedding | EncoderEmbedding
     architecture: ClassVar[str]
     """The name of the fairseq model by which it is trained."""
     structure: ClassVar[tuple[str, ...]] = ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -32,10 +31,10 @@ LARGE = {
     [({}, 110_106_428, 109_482_240), (LARGE, 336_226_108, 335_141_888)],
     ids=["base", "large"],
 )
-def test_the_published_sizes(sizes: dict[str, int], with_heads: int, without: int, monkeypatch: Any) -> None:
-    monkeypatch.setattr(nn.init, "normal_", lambda tensor, **_: tensor)  # a second each, and no number is looked at
+def test_the_published_sizes(sizes: dict[str, int], with_heads: int, without: int) -> None:
     symbols = [*Dictionary().symbols, *(f"w{number}" for number in range(30_517)), "<mask>"]
-    lm = build({"family": "bert", "tokens_per_sample": 512, "max_target_positions": 512, **sizes}, symbols)
+    with torch.device("meta"):  # sizes without numbers
+        lm = build({"family": "bert", "tokens_per_sample": 512, "max_target_positions": 512, **sizes}, symbols)
     assert sum(weight.numel() for weight in lm.parameters()) == with_heads
     lm.drop_softmax()
     assert sum(weight.numel() for weight in lm.parameters()) == without

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from fairseq import metrics
 from fairseq.data import Dictionary
 from fairseq.logging.metrics import aggregate
 from scipy.stats import binomtest
@@ -97,8 +96,8 @@ def test_half_of_the_pairs_are_adjacent_and_the_others_are_of_another_document(
     def document(position: Any) -> Any:
         return np.searchsorted(bounds[:, 1], position, side="right")
 
-    assert len(label) > 5000
-    assert abs(100 * (label == RANDOM).mean() - 50) <= 1.5 / math.sqrt(len(label) / 10_000)  # three deviations
+    assert len(label) > 4000
+    assert abs(100 * (label == RANDOM).mean() - 50) <= 1
     assert (cut > start).all()
     assert (end > second).all()
     assert (document(start) == document(cut - 1)).all()
@@ -212,11 +211,10 @@ def test_the_loss_is_the_mean_of_masked_words_plus_the_weighted_mean_of_pairs(ba
     with aggregate() as logs:
         BertPretrainingCriterion.reduce_metrics([logged, logged])
     values = logs.get_smoothed_values()
-    assert values["ppl"] == pytest.approx(math.exp(-words[target.ne(1)].mean()), rel=0.01)
+    assert values["ppl"] == pytest.approx(math.exp(-words[target.ne(1)].mean().item()), rel=0.01)
     if weight:
         right = model.pairs.argmax(1).eq(batch["pair"]).float().mean()
         assert values["nsp_accuracy"] == pytest.approx(100 * right.item())
-    assert metrics is not None
 
 
 def test_a_row_of_words_that_are_known_by_heart_is_told_from_a_wrong_one(
