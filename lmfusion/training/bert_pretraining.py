@@ -135,11 +135,11 @@ class BertPretrainingCriterion(FairseqCriterion):
             "nsentences": sample["nsentences"],
             "sample_size": masked,
         }
-        loss = word_loss
+        pairs = others["pair"].float()
+        pair_loss = F.cross_entropy(pairs, sample["pair"], reduction="sum")
+        # Also with a weight of 0: several processes stop at weights without a gradient.
+        loss = word_loss + self.weight * masked / sample["nsentences"] * pair_loss
         if self.weight > 0:
-            pairs = others["pair"].float()
-            pair_loss = F.cross_entropy(pairs, sample["pair"], reduction="sum")
-            loss = loss + self.weight * masked / sample["nsentences"] * pair_loss
             correct = pairs.argmax(-1).eq(sample["pair"]).sum()
             logged |= {"nsp_loss": pair_loss.detach(), "nsp_correct": correct, "pairs": sample["nsentences"]}
         return loss, masked, {**logged, "loss": loss.detach()}

@@ -21,6 +21,7 @@ class Documents:
         what: name of the text for messages.
 
     Attributes:
+        lines: as given.
         line_starts: position of each line's first piece, and the end of the text behind them.
         bounds: D x 2, the positions of each document's first piece and of its end.
         lines_are_documents: True if the text has no empty line, so that each line counts as a document.
@@ -30,7 +31,7 @@ class Documents:
     """
 
     def __init__(self, lines: Any, sizes: NDArray[Any], what: str) -> None:
-        self._lines = lines
+        self.lines = lines
         pieces = np.asarray(sizes, dtype=np.int64) - 1
         self.line_starts: NDArray[np.int64] = np.concatenate([[0], pieces.cumsum()])
         empty = pieces == 0
@@ -56,5 +57,5 @@ class Documents:
             return torch.empty(0, dtype=torch.long)
         first = int(np.searchsorted(self.line_starts, start, side="right")) - 1
         last = int(np.searchsorted(self.line_starts, end, side="left"))
-        text = torch.cat([self._lines[number][:-1] for number in range(first, last)]).long()
+        text = torch.cat([self.lines[number][:-1] for number in range(first, last)]).long()
         return text[start - int(self.line_starts[first]) :][: end - start]
