@@ -22,6 +22,7 @@ def install() -> None:
     import lmfusion.fusion.architectures
     import lmfusion.text.tokenizer
     import lmfusion.text.two_bpe
+    import lmfusion.training.bert_pretraining
     import lmfusion.training.criterions
     import lmfusion.training.rmsprop  # noqa: F401
 

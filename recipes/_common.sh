@@ -154,6 +154,22 @@ train_lm() {
         "${BOOKKEEPING[@]}" "$@"
 }
 
+# train_bert NAME FOLDER FLAGS...: one BERT on FOLDER's documents, of the size and the budget of train_lm. It is no number of
+# the block above, which is what folders were begun with: BERT_LR, the learning rate at its highest.
+train_bert() {
+    local name="$1" folder="$2"
+    shift 2
+    bookkeeping "$LM_VALIDATE_EVERY" "$OUT/$name"
+    live "$OUT/$name" train --label "$name" --updates "$LM_UPDATES" --show-validation --seed "$SEED" --data "$folder" -- \
+        fairseq-train "$folder" --task bert_pretraining --criterion bert_pretraining --tokens-per-sample 256 \
+        --arch bert_lm --decoder-embed-dim "$LM_DIM" --decoder-ffn-embed-dim "$LM_FFN" --decoder-layers "$LM_LAYERS" \
+        --decoder-attention-heads "$LM_HEADS" --dropout "$LM_DROPOUT" --attention-dropout "$LM_ATTENTION_DROPOUT" \
+        --optimizer adam --adam-betas '(0.9, 0.98)' --weight-decay 0.01 --clip-norm 1.0 \
+        --lr "${BERT_LR:-0.001}" --lr-scheduler polynomial_decay --warmup-updates "$LM_WARMUP" --end-learning-rate 1e-5 \
+        --total-num-update "$LM_UPDATES" --max-update "$LM_UPDATES" --max-tokens "$LM_TOKENS" \
+        "${BOOKKEEPING[@]}" "$@"
+}
+
 # train_seq2seq NAME FLAGS...: one translation model on $BITEXT. FLAGS choose it:
 #   baseline:       --arch lmfusion_tiny
 #   SRC-ELMO+SHDEMB: "${SRC_ELMO_SHDEMB[@]}" after src_elmo_shdemb LM

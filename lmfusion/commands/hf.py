@@ -7,20 +7,26 @@ import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
+import lmfusion
 from lmfusion.errors import InputError
+
+if TYPE_CHECKING:
+    from lmfusion.lm.interface import PretrainedLM
 
 EXAMPLE = """example:
   lmfusion hf dictionary xlm-roberta-base --out dict.en.txt
   lmfusion hf encode xlm-roberta-base < train.en > train.pieces.en
   lmfusion hf decode xlm-roberta-base < output.pieces.en > output.en
-  fairseq-preprocess --srcdict dict.en.txt --trainpref train.pieces …"""
+  fairseq-preprocess --srcdict dict.en.txt --trainpref train.pieces …
+  lmfusion hf import bert-base-cased --out bert.pt --dict dict.en.txt
+  lmfusion hf export runs/mine/bert.en/checkpoints/checkpoint_best.pt --out my-bert"""
 
 
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
-    text = "write text in the pieces of a Hugging Face model, and the dictionary of them, for fairseq-preprocess"
+    text = "text in the pieces of a Hugging Face model, and their dictionary; BERT as a checkpoint and back"
     shape = {"epilog": EXAMPLE, "formatter_class": argparse.RawDescriptionHelpFormatter}
     parser = commands.add_parser("hf", help=text, description=text, **shape)
     steps = parser.add_subparsers(title="steps", metavar="STEP", required=True)
@@ -34,6 +40,25 @@ def add(commands: Any) -> None:
         if name == "dictionary":
             step.add_argument("--out", metavar="FILE", type=Path, required=True, help="dictionary to write")
         step.set_defaults(run=run)
+    _add_import(steps, shape)
+    _add_export(steps, shape)
+
+
+def _add_import(steps: Any, shape: dict[str, Any]) -> None:
+    about = "write a folder of BertForPreTraining as a checkpoint of the family bert, to be trained further or used"
+    step = steps.add_parser("import", help=about, description=about, **shape)
+    step.add_argument("folder", metavar="FOLDER", help="of the model, as hf download or save_pretrained wrote it")
+    step.add_argument("--out", metavar="FILE", type=Path, required=True, help="checkpoint to write")
+    step.add_argument("--dict", metavar="FILE", type=Path, help="dict.txt to write, for fairseq-preprocess")
+    step.set_defaults(run=run_import)
+
+
+def _add_export(steps: Any, shape: dict[str, Any]) -> None:
+    about = "write a checkpoint of the family bert as a folder of BertForPreTraining with its tokenizer"
+    step = steps.add_parser("export", help=about, description=about, **shape)
+    step.add_argument("checkpoint", metavar="CKPT", help="checkpoint of the family bert")
+    step.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder to write")
+    step.set_defaults(run=run_export)
 
 
 def run_dictionary(args: argparse.Namespace) -> None:
@@ -61,6 +86,32 @@ def run_decode(args: argparse.Namespace) -> None:
 
     tokenizer = PieceTokenizer.from_folder(args.folder)
     _write(tokenizer.decode(line.split()) for line in _lines())
+
+
+def run_import(args: argparse.Namespace) -> None:
+    """Run ``lmfusion hf import FOLDER --out FILE [--dict FILE]``."""
+    lmfusion.install()
+    from lmfusion.convert.bert import from_folder
+    from lmfusion.text import textio
+
+    converted = from_folder(args.folder)
+    converted.write(args.out)
+    count = sum(parameter.numel() for parameter in converted.model.parameters())
+    print(f"wrote {args.out}: bert_lm, {count:,} parameters")
+    if args.dict is not None:
+        symbols: list[str] = cast("PretrainedLM", converted.model).symbols
+        with textio.writing(args.dict) as stream:
+            stream.write("".join(f"{symbol} 1\n" for symbol in symbols[4:]))
+        print(f"wrote {args.dict}, {len(symbols):,} symbols with fairseq's four and <mask>")
+
+
+def run_export(args: argparse.Namespace) -> None:
+    """Run ``lmfusion hf export CKPT --out FOLDER``."""
+    lmfusion.install()
+    from lmfusion.convert.bert import to_folder
+
+    to_folder(args.checkpoint, args.out)
+    print(f"wrote {args.out}")
 
 
 def _lines() -> Iterator[str]:

@@ -90,6 +90,7 @@ class LMFusionEncoder(TransformerEncoderBase):
         self.reader = reader
         if cfg.src_embed_scale is not None:
             self.embed_scale = cfg.src_embed_scale
+        self.fusion.lm.drop_pooler()  # of no use here, and a weight without a gradient stops several processes
         wrap_attention(self.fusion, self, ENCODER)
 
     @property

@@ -35,6 +35,7 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
     Config = CausalLMConfig
     title = "causal language model"
     architecture = "uni_transformer_lm"
+    pooling = "last"
     sees_future = False
     incremental = True
 

@@ -23,6 +23,7 @@ class HuggingFaceCausalLM(HuggingFaceLM):
     """
 
     title = "causal language model of Hugging Face"
+    pooling = "last"
     sees_future = False
     incremental = True
     reads_left_to_right = True

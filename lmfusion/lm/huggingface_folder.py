@@ -43,12 +43,13 @@ def licence(path: Path) -> str:
     return named[1] if named else "unknown"
 
 
-def read_weights(path: Path, name: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def read_weights(path: Path, name: str, head: str = "") -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Read a model's settings and weights; no code in the folder is run, and nothing is fetched.
 
     Args:
         path: of the folder.
         name: its model type.
+        head: of the weights, as in transformers' ``AutoModelForPreTraining``; none by default, and no pooler.
 
     Returns:
         The settings (:func:`~.huggingface_models.settings_of`), and float32 tensors by name.
@@ -63,12 +64,12 @@ def read_weights(path: Path, name: str) -> tuple[dict[str, Any], dict[str, Tenso
     if (path / "adapter_config.json").is_file():
         raise InputError(f"{path} holds an adapter: merge it into its model (merge_and_unload) and save that.")
     local = {"local_files_only": True, "trust_remote_code": False}
-    more = {"add_pooling_layer": False} if kind.has_pooler else {}
+    more = {"add_pooling_layer": False} if kind.has_pooler and not head else {}
     try:
         with quiet(transformers):
             config = transformers.AutoConfig.from_pretrained(str(path), **local)
             settings = settings_of(path, config)
-            model, report = transformers.AutoModel.from_pretrained(
+            model, report = getattr(transformers, f"AutoModel{head}").from_pretrained(
                 *(str(path),), use_safetensors=True, output_loading_info=True, dtype="float32",
                 attn_implementation="eager", **local, **more
             )  # fmt: skip

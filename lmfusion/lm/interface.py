@@ -22,6 +22,7 @@ from torch import Tensor
 
 from lmfusion.errors import InputError
 from lmfusion.lm.freezing import Freezable
+from lmfusion.lm.pooling import Poolable
 from lmfusion.lm.vocabulary import Vocabulary
 from lmfusion.registration import check_class
 
@@ -48,7 +49,7 @@ class LMStates:
     top: Tensor | None = None
 
 
-class PretrainedLM(Freezable, ABC):
+class PretrainedLM(Freezable, Poolable, ABC):
     """A pretrained language model as the fusion code sees it: a function from tokens to states.
 
     A family is one subclass in one file, registered by :func:`register_lm`. It sets the attributes below, builds itself
@@ -68,6 +69,7 @@ class PretrainedLM(Freezable, ABC):
 
     Attributes with a default:
         title: its name for people, in tables and messages.
+        pooling: how :meth:`pool` makes one vector of a sentence's states.
         by_symbol: True if a side may have another dictionary, whose symbols are looked up one by one.
         config: everything needed to build the same model again, as plain values.
         num_layers: N, number of layers that can be frozen one by one.
@@ -181,11 +183,6 @@ class PretrainedLM(Freezable, ABC):
         """
         raise InputError(f"a {self.title} predicts no words.")
 
-    def pool(self, states: Tensor, padding: Tensor) -> Tensor:
-        """Pool states (B x T x C) into one vector a row, B x C: the mean over its words; ``padding`` is B x T."""
-        words = (~padding).unsqueeze(-1)
-        return (states * words).sum(1) / words.sum(1).clamp(min=1)
-
     def serve(self, symbols: list[str], *, what: str) -> float:
         """Accept the ids of a side's dictionary from now on; see :meth:`Vocabulary.serve`."""
         return self.vocabulary.serve(symbols, what=what, by_symbol=self.by_symbol)
@@ -223,6 +220,9 @@ class PretrainedLM(Freezable, ABC):
 
     def drop_softmax(self) -> None:
         """Drop the weights that only predictions need; states do not change."""
+
+    def drop_pooler(self) -> None:
+        """Drop the weights that only :meth:`pool` needs; states do not change."""
 
 
 NEEDED = ("sees_future", "incremental", "states", "max_positions")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 # The families; one line each. Those of a user's own folder register themselves in the same way.
+import lmfusion.lm.bert
 import lmfusion.lm.causal
 import lmfusion.lm.cloze
 import lmfusion.lm.huggingface

@@ -1,8 +1,7 @@
 """The families ``recurrent`` and ``elmo``: an RNN, GRU or LSTM from left to right, and two that run towards each other.
 
 ``elmo`` is the biLM of Peters et al. 2018, "Deep contextualized word representations", over words instead of letters:
-two independent directions with one embedding and one softmax. ``torch.nn``'s ``bidirectional=True`` is another model,
-whose second layer reads both directions of the first.
+independent directions, one embedding, one softmax; not ``bidirectional=True``, whose second layer reads both.
 """
 
 from __future__ import annotations
@@ -59,6 +58,7 @@ class RecurrentLM(_AnyRecurrent, FairseqIncrementalDecoder):
 
     title = "recurrent language model"
     architecture = "uni_recurrent_lm"
+    pooling = "last"
     sees_future = False
     incremental = True
     get_incremental_state: Any  # fairseq's, by a decorator

@@ -7,7 +7,7 @@ dictionary is an error that names the first symbol that differs. Integers surviv
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -196,6 +196,14 @@ class Vocabulary(nn.Module):
         if wrong.numel():
             raise InputError(f"{int(wrong[0])} is no index of the language model's {len(self.symbols)} symbols.")
         return tokens
+
+    def make_room(self, weights: Mapping[str, Tensor], prefix: str) -> None:
+        """Make room for what only the weights of a checkpoint tell the size of; there is nothing of this kind here.
+
+        Args:
+            weights: by name.
+            prefix: of this vocabulary's.
+        """
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
         stored = state_dict.get(prefix + "codes")

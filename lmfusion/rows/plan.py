@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lmfusion.errors import InputError
 from lmfusion.rows import amounts
-from lmfusion.rows.scripts import defaults
+from lmfusion.rows.scripts import FOLDERS, defaults
 from lmfusion.runs.provenance import hash_file
 from lmfusion.runs.record import write_json
 from lmfusion.text import prepared
@@ -134,8 +134,8 @@ def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float
 
 def _stages(seconds: Mapping[str, float], jobs: int) -> dict[str, tuple[float, float]]:
     """Return seconds of one update of all that runs in a stage, and the stage's share of the time, by its number."""
-    lms = [value for name, value in seconds.items() if name in ("lm", "causal_lm")]
-    rows = [value for name, value in seconds.items() if name not in ("lm", "causal_lm")]
+    lms = [value for name, value in seconds.items() if name in FOLDERS]
+    rows = [value for name, value in seconds.items() if name not in FOLDERS]
     share = LM_SHARE if lms and rows else 1.0 if lms else 0.0
     found = {}
     for name, costs, part in (("LM_UPDATES", lms, share), ("S2S_UPDATES", rows, 1 - share)):

@@ -14,7 +14,9 @@ from lmfusion.runs.live import SHOW, STARTED_BY
 from lmfusion.text.prepared import SUMMARIZATION, Prepared
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SOURCE_LM, TARGET_LM = "lm", "causal_lm"
+SOURCE_LM, TARGET_LM, SOURCE_BERT = "lm", "causal_lm", "bert_lm"
+FOLDERS = {SOURCE_LM: "lm", TARGET_LM: "causal", SOURCE_BERT: "bert"}
+"""What the run folders of language models are called, in front of the language."""
 _NUMBER = re.compile(r'"\$\{([A-Z][A-Z0-9_]*):=([^}]*)\}"')
 
 
@@ -34,11 +36,13 @@ def recipes() -> Path:
 def rows() -> list[str]:
     """Return the names of the rows."""
     names = (path.stem for path in (recipes() / "own").glob("[a-z]*.sh"))
-    return sorted(name for name in names if name not in (SOURCE_LM, TARGET_LM))
+    return sorted(name for name in names if name not in FOLDERS)
 
 
 def needs(row: str) -> list[str]:
     """Return the scripts of the language models that a row uses."""
+    if row.endswith("_bert"):
+        return [SOURCE_BERT]
     return [script for side, script in (("src_", SOURCE_LM), ("tgt_", TARGET_LM)) if side in row]
 
 
@@ -51,9 +55,9 @@ def defaults() -> dict[str, str]:
 
 def run_folder(script: str, data: Prepared) -> str:
     """Return the name of the run folder that a script fills."""
-    if script == SOURCE_LM:
-        return f"lm.{data.language(data.source)}"
-    return f"causal.{data.language(data.target)}" if script == TARGET_LM else script
+    if script not in FOLDERS:
+        return script
+    return f"{FOLDERS[script]}.{data.language(data.target if script == TARGET_LM else data.source)}"
 
 
 def command(script: str) -> list[str]:

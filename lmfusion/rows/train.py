@@ -58,7 +58,7 @@ class Asked:
         """Return the scripts of the language models to be trained."""
         needed = {script for row in self.rows for script in scripts.needs(row)}
         given = {scripts.SOURCE_LM: "src", scripts.TARGET_LM: "tgt"}
-        return sorted(script for script in needed if given[script] not in self.language_models)
+        return sorted(script for script in needed if given.get(script) not in self.language_models)
 
 
 def check(asked: Asked) -> None:
@@ -83,12 +83,11 @@ def _check_lm(side: str, path: Path, asked: Asked) -> None:
     if not path.exists():
         raise InputError(f"--{side}-lm {path}: does not exist.")
     import lmfusion
-    from lmfusion.lm.symbols import check_symbols
     from lmfusion.text.dictionaries import read_dictionary
 
     lm = lmfusion.load_lm(path)
     if not lm.by_symbol:
-        check_symbols(lm.symbols, list(read_dictionary(asked.data.dictionary).symbols), what=str(asked.data.dictionary))
+        lm.serve(list(read_dictionary(asked.data.dictionary).symbols), what=str(asked.data.dictionary))
     if asked.data.longest > lm.max_positions():
         raise InputError(
             f"{asked.data.folder} has a sentence of {asked.data.longest} symbols to validate or test on; {path} reads "

@@ -10,6 +10,7 @@ import numpy as np
 from fairseq.data import Dictionary, LanguagePairDataset, MonolingualDataset
 
 from lmfusion.errors import InputError
+from lmfusion.training.span_pairs import SpanPairs
 
 logger = logging.getLogger(__name__)
 
@@ -52,20 +53,22 @@ class _Sources:
 
 
 def _sides(dataset: Any, task: Any) -> Iterator[tuple[str, Any, Dictionary]]:
-    """Yield name, sentences and dictionary of each text in a data set of translation or language modeling."""
+    """Yield name, sentences and dictionary of each text in a data set of translation, language modeling or BERT."""
     if isinstance(dataset, LanguagePairDataset):
         yield f"{task.cfg.source_lang} (source)", dataset.src, dataset.src_dict
         if dataset.tgt is not None:
             yield f"{task.cfg.target_lang} (target)", dataset.tgt, dataset.tgt_dict
     elif isinstance(dataset, MonolingualDataset):
         yield "text", _Sources(dataset), dataset.vocab
+    elif isinstance(dataset, SpanPairs):
+        yield "text", dataset.text.lines, dataset.vocab
 
 
 def check_unknown_symbols(task: Any) -> None:
     """Log the share of unknown symbols in every split that a task has loaded.
 
     Args:
-        task: fairseq's, of translation or language modeling; others are not checked.
+        task: of translation, language modeling or BERT's pretraining; others are not checked.
 
     Raises:
         InputError: if more than half of the symbols of a text are unknown.

@@ -19,6 +19,16 @@ SRC_LM="$(shipped en-cloze.pt)"
 SPM="$(shipped spm.model)" DICT="$(shipped dict.txt)"
 prepare "$CORPUS" --spm "$SPM" --dict "$DICT" --lm-langs
 
+# bert_lm: an English BERT of the package descriptions, which is trained where there is none. Sets BERT.
+bert_lm() {
+    local text="$CORPUS/synopsis" folder="$DATA_DIR/documents.en"
+    python data-prep/documents.py --train "$text.train.description.xz" --valid "$text.valid.description.xz" --lang en \
+        --spm "$SPM" --dict "$DICT" --out "$folder" --one-a-line
+    LM_UPDATES="${BERT_UPDATES:-3000}" LM_VALIDATE_EVERY=500 train_bert bert.en "$folder"
+    # shellcheck disable=SC2034  # rows use it
+    BERT="$OUT/bert.en/checkpoints/checkpoint_best.pt"
+}
+
 target_lm() {
     # shellcheck disable=SC2034  # rows use it
     TGT_LM="$(shipped de-causal.pt)"

@@ -42,6 +42,15 @@ own_lm() {
     train_lm "$name" "$lang" "${TEXT_FLAGS[@]}" ${own[@]+"${own[@]}"} --sentencepiece-model "$DATA_DIR/spm.model" "$@"
 }
 
+# own_bert: a BERT of the source language's plain text, in which every line counts as a document
+own_bert() {
+    local lang="${TEXT_LANG:-$SRC}"
+    train_bert "bert.$lang" "$DATA_DIR/lm.$lang" "${TEXT_FLAGS[@]}" --tokenizer moses_monolingual --moses-lang "$lang" \
+        --sentencepiece-model "$DATA_DIR/spm.model"
+}
+
+# shellcheck disable=SC2034  # rows use it
+BERT="$OUT/bert.${TEXT_LANG:-$SRC}/checkpoints/checkpoint_best.pt"
 # shellcheck disable=SC2034  # rows use it
 SRC_LM="${SRC_LM:-$OUT/lm.${TEXT_LANG:-$SRC}/checkpoints/checkpoint_best.pt}"
 

@@ -15,7 +15,7 @@ LAYERS = [
     ["lmfusion.errors", "lmfusion.plain_operations", "lmfusion.registration"],
     ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
     ["lmfusion.operations"],
-    ["lmfusion.lm.freezing", "lmfusion.lm.precision", "lmfusion.lm.symbols", "lmfusion.lm.vocabulary"],
+    [f"lmfusion.lm.{name}" for name in ("freezing", "pooling", "precision", "symbols", "vocabulary")],
     ["lmfusion.lm.interface"],
     ["lmfusion.lm.old_checkpoints", "lmfusion.lm.decoding", "lmfusion.lm.transformer", "lmfusion.lm.vector_files"],
     ["lmfusion.lm.recurrent_layers"],
@@ -57,7 +57,8 @@ ONLY = {
     "lmfusion.fusion.scalar_mix": ["lmfusion.errors"],
     "lmfusion.fusion.interface": ["lmfusion.errors", "lmfusion.lm.interface", "lmfusion.registration"],
     "lmfusion.lm.interface": [
-        *("lmfusion.errors", "lmfusion.lm.freezing", "lmfusion.lm.vocabulary", "lmfusion.registration"),
+        *("lmfusion.errors", "lmfusion.lm.freezing", "lmfusion.lm.pooling", "lmfusion.lm.vocabulary"),
+        "lmfusion.registration",
     ],
     "lmfusion.scoring": ["lmfusion.errors", "lmfusion.scoring"],
 }

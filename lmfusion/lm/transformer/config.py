@@ -81,7 +81,24 @@ class ClozeLMConfig(LMConfig):
     )
 
 
-def plain_config(cfg: Any, kind: Callable[[], SharedLMConfig]) -> dict[str, Any]:
+@dataclass
+class BertLMConfig(FairseqDataclass):
+    """Flags of ``bert_lm``; the defaults are the published base size (Devlin et al. 2019)."""
+
+    decoder_embed_dim: int = field(default=768, metadata={"help": "channels C of the model"})
+    decoder_ffn_embed_dim: int = field(default=3072, metadata={"help": "inner size of the feed-forward sub-blocks"})
+    decoder_layers: int = field(default=12, metadata={"help": "layers N"})
+    decoder_attention_heads: int = field(
+        default=12, metadata={"help": "attention heads; must divide --decoder-embed-dim"}
+    )
+    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and of each sub-block's output"})
+    attention_dropout: float = field(default=0.1, metadata={"help": "dropout of attention weights"})
+    cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
+    tokens_per_sample: int = II("task.tokens_per_sample")
+    max_target_positions: Optional[int] = II("task.max_target_positions")
+
+
+def plain_config(cfg: Any, kind: Callable[[], FairseqDataclass]) -> dict[str, Any]:
     """Return a model's configuration as plain values by name, with unset limits resolved.
 
     Args:
@@ -95,7 +112,7 @@ def plain_config(cfg: Any, kind: Callable[[], SharedLMConfig]) -> dict[str, Any]
     return values
 
 
-def complete_config(config: dict[str, Any], kind: type[SharedLMConfig], **overrides: Any) -> dict[str, Any]:
+def complete_config(config: dict[str, Any], kind: type[FairseqDataclass], **overrides: Any) -> dict[str, Any]:
     """Return a configuration with defaults for flags that are newer than it, and with some values replaced.
 
     Args:
@@ -108,14 +125,15 @@ def complete_config(config: dict[str, Any], kind: type[SharedLMConfig], **overri
     return plain_config(Namespace(**{**defaults, **config, **given}), kind)
 
 
-def _set_defaults(args: Namespace, **defaults: Any) -> None:
+def set_defaults(args: Namespace, **defaults: Any) -> None:
+    """Set values of flags that were not given."""
     for name, value in defaults.items():
         setattr(args, name, getattr(args, name, value))
 
 
 def big_architecture(args: Namespace) -> None:
     """Set the paper's size as defaults: N = 12, C = 1024, feed-forward 4096, 16 heads (SPEC section 1)."""
-    _set_defaults(
+    set_defaults(
         args,
         decoder_layers=12,
         decoder_embed_dim=1024,

@@ -16,6 +16,7 @@ from lmfusion.errors import InputError
 from lmfusion.lm.interface import Head, PretrainedLM
 from lmfusion.lm.symbols import dictionary_of
 from lmfusion.lm.transformer.config import complete_config
+from lmfusion.lm.transformer.encoder import EncoderEmbedding
 from lmfusion.lm.transformer.layers import TokenEmbedding
 from lmfusion.lm.transformer.layout import RowLayout
 from lmfusion.lm.transformer.reading import lm_architecture, read_lm
@@ -35,6 +36,7 @@ class FairseqLM(PretrainedLM):
         InputError: if sizes contradict each other, or the dictionary is not used as a whole.
     """
 
+    embed: TokenEmbedding | EncoderEmbedding
     architecture: ClassVar[str]
     """The name of the fairseq model by which it is trained."""
     structure: ClassVar[tuple[str, ...]] = ()
@@ -80,21 +82,22 @@ class FairseqLM(PretrainedLM):
         """Return the config that a checkpoint's flags of model and task stand for."""
         return model
 
-    def _build_ends(
-        self, config: dict[str, Any], dictionary: Dictionary, *, learned_positions: bool, no_positions: bool
-    ) -> None:
+    def _adopt_sizes(self, config: dict[str, Any], dictionary: Dictionary) -> None:
         _check_sizes(config, dictionary)
         self._adopt(config, self.make_vocabulary(config, dictionary.symbols))
         self.embed_dim = config["decoder_embed_dim"]
         self.num_layers = config["decoder_layers"]
-        # A sample may be two longer than fairseq's filter counts: both </s> of a cloze sample.
-        self.sentence_limit: int = config["max_target_positions"]
+
+    def _build_ends(
+        self, config: dict[str, Any], dictionary: Dictionary, *, learned_positions: bool, no_positions: bool
+    ) -> None:
+        self._adopt_sizes(config, dictionary)
         self.embed = TokenEmbedding(
             len(dictionary),
             self.embed_dim,
             self.padding_idx,
             unk_idx=dictionary.unk(),
-            max_positions=self.sentence_limit + 2,
+            max_positions=self.row_limit,
             learned_positions=learned_positions,
             no_positions=no_positions,
             dropout=config["dropout"],
@@ -110,9 +113,15 @@ class FairseqLM(PretrainedLM):
         """Return the module with the token embeddings, V x C."""
         return self.embed.tokens
 
+    @property
+    def row_limit(self) -> int:
+        """Return the length of the longest row: fairseq does not count the two ``</s>`` of a cloze sample."""
+        return self.max_positions() + 2
+
     def max_positions(self) -> int:
         """Return the length of the longest sentence that the model takes, in tokens as fairseq counts them."""
-        return self.sentence_limit
+        limit: int = self.config["max_target_positions"]
+        return limit
 
     def check_length(self, length: int) -> None:
         """Refuse rows with more tokens than the model has positions.
@@ -120,9 +129,9 @@ class FairseqLM(PretrainedLM):
         Raises:
             InputError: naming both lengths.
         """
-        if length > self.sentence_limit + 2:
+        if length > self.row_limit:
             raise InputError(
-                f"a sentence of {length} tokens is longer than the {self.sentence_limit} positions "
+                f"a sentence of {length} tokens is longer than the {self.max_positions()} positions "
                 f"of the language model: shorten or drop it (fairseq: "
                 f"--skip-invalid-size-inputs-valid-test, --max-source-positions), or pretrain with "
                 f"a larger --tokens-per-sample."
@@ -134,7 +143,7 @@ class FairseqLM(PretrainedLM):
         Raises:
             InputError: naming both lengths.
         """
-        if layout.padding.size(1) > self.sentence_limit + 2:  # lengths on a GPU would have to be waited for
+        if layout.padding.size(1) > self.row_limit:  # lengths on a GPU would have to be waited for
             self.check_length(int(layout.lengths.max()))
 
     def drop_softmax(self) -> None:

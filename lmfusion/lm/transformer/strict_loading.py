@@ -25,6 +25,7 @@ def load_strictly(lm: PretrainedLM, weights: dict[str, Tensor], path: Path) -> N
         InputError: if they are not those of the model (all differences are listed by name).
     """
     stripped = {(name[len(PREFIX) :] if name.startswith(PREFIX) else name): value for name, value in weights.items()}
+    lm.vocabulary.make_room(stripped, "symbol_table.")
     own = lm.state_dict()
     problems = {
         "missing": sorted(set(own) - set(stripped)),

@@ -48,6 +48,7 @@ READING = LMOutputSpec(leading_eos=False, states=StateList(paired=False, context
 # The example of docs/extending.md is held to the contract, too; an integration of one's own registers before install().
 runpy.run_path(str(Path(__file__).parents[3] / "docs" / "own_parts" / "random_vectors.py"), run_name="own_family")
 TINY: dict[str, dict[str, Any]] = {
+    "bert": TRANSFORMER,
     "cloze": {**TRANSFORMER, "targets": ["self"]},
     "causal": TRANSFORMER,
     "recurrent": {**RECURRENT, "cell": "lstm"},

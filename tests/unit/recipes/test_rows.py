@@ -37,8 +37,18 @@ ROWS = {
     "tgt_elmo": "--arch tgt_elmo_tiny --tgt-lm CAUSAL " + FROZEN.format("tgt"),
     "tgt_ft": "--arch tgt_ft_tiny --tgt-lm CAUSAL --tgt-embed-scale 0.5 --tgt-representation-dropout 0.3",
 }
-EARLIER = ("src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", "lstm", "lstm_src_elmo")
-"""Rows of the years before, which are in the first folder alone."""
+EARLIER = (
+    "src_elmo_bilm",
+    "src_elmo_recurrent",
+    "src_elmo_skipgram",
+    "src_elmo_cbow",
+    "lstm",
+    "lstm_src_elmo",
+    "src_elmo_bert",
+    "src_ft_bert",
+)
+"""Rows with other language models and of the years before, which are in the first folder alone."""
+BERT_ROWS = ("src_elmo_bert", "src_ft_bert")
 # Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
 STUB = r"""#!/bin/sh
 case "$*" in *'print("device"'*) echo "device 0 $PACKAGE"; exit 0 ;; esac
@@ -211,6 +221,20 @@ def test_the_english_causal_lm_is_pretrained_once_for_both_rows(recipes: Recipes
     assert f"{recipes.out}/data/lm.en" in trained[0]
     assert "uni_transformer_lm" in trained[0]
     assert "--self-target" not in trained[0]
+
+
+@pytest.mark.parametrize("row", BERT_ROWS)
+def test_a_row_with_bert_is_the_row_with_the_cloze_lm_but_for_the_lm(recipes: Recipes, row: str) -> None:
+    for name in (row, row.removesuffix("_bert")):
+        assert recipes.run(f"debian_ende/{name}.sh", **NUMBERS).returncode == 0
+    plain = " ".join(recipes.command(row.removesuffix("_bert"), "train"))
+    bert = f"{recipes.out}/bert.en/checkpoints/checkpoint_best.pt"
+    expected = plain.replace(CLOZE, bert).replace(f"/{row.removesuffix('_bert')}/", f"/{row}/")
+    assert " ".join(recipes.command(row, "train")) == expected
+    trained = recipes.command("bert.en", "train")
+    assert trained[1] == f"{recipes.out}/data/documents.en"
+    args = options.parse_args_and_arch(options.get_training_parser("bert_pretraining"), without_user_dir(trained))
+    assert (args.arch, args.criterion, args.decoder_layers, args.nsp_weight) == ("bert_lm", "bert_pretraining", 4, 1.0)
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
