@@ -10,9 +10,11 @@ from lmfusion.fusion.config import (
     ELMO,
     NONE,
     OWN,
+    SIDE_NAMES,
     SIDES,
     STACKS,
     FusionConfig,
+    fusions_of,
     has_positions,
     integration,
     integration_config,
@@ -115,12 +117,17 @@ def _check_sizes(cfg: Any, part: str) -> None:
 def _check_side(cfg: Any, side: str) -> None:
     fusion, lm, stack = getattr(cfg, f"{side}_fusion"), getattr(cfg, f"{side}_lm"), STACKS[side]
     described = getattr(cfg, f"{side}_lm_config")
+    if fusion in FUSIONS and fusion not in fusions_of(side):
+        raise InputError(
+            f"--{side}-fusion {fusion} is not for the {SIDE_NAMES[side]} side: choose one of "
+            f"{', '.join(fusions_of(side))}."
+        )
     if fusion != NONE and not lm and not described:
         raise InputError(f"--{side}-fusion {fusion} needs a language model: give it by --{side}-lm.")
     if fusion == NONE and lm:
         raise InputError(
-            f"--{side}-lm {lm} would be ignored: say how to use it by --{side}-fusion ({', '.join(FUSIONS)}), or leave "
-            f"it out."
+            f"--{side}-lm {lm} would be ignored: say how to use it by --{side}-fusion "
+            f"({', '.join(fusions_of(side))}), or leave it out."
         )
     if fusion == NONE and described:
         raise InputError(

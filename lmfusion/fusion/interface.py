@@ -71,6 +71,7 @@ class Fusion(nn.Module):
     Attributes:
         Config: dataclass of the flags, each None (or False) where not given. ``--src-`` or ``--tgt-`` is put in front.
         title: description in a few words, for ``--help``.
+        sides: prefixes of the sides that it can serve.
         replaces_embeddings: True if :meth:`embed` takes the place of the side's word embeddings.
         carries_positions: True if its embeddings contain positions, so that the source side adds none of its own.
         needs_softmax: True if the language model must keep its output embeddings.
@@ -80,6 +81,7 @@ class Fusion(nn.Module):
     name: ClassVar[str]
     Config: ClassVar[Any]
     title: ClassVar[str] = ""
+    sides: ClassVar[tuple[str, ...]] = ("src", "tgt")
     replaces_embeddings: ClassVar[bool] = True
     carries_positions: ClassVar[bool] = False
     needs_softmax: ClassVar[bool] = False
@@ -152,7 +154,7 @@ class Fusion(nn.Module):
             states: from :meth:`read`.
 
         Returns:
-            Any number of tensors of B x T x C, where T are framed positions.
+            Any number of tensors of B x T x C, of any C, where T are framed positions.
         """
         return []
 

@@ -77,7 +77,6 @@ class TransformerLMFusion(TransformerModelBase):
             setattr(nested, name, getattr(cfg, name))
         model = super().build_model(nested, task)
         assert isinstance(model, TransformerLMFusion)
-        speed_up(model, products=not nested.quant_noise.scalar, attention=not nested.quant_noise.pq)
         autocast_recomputations(model, nested.cpu_bf16)
         _truncate_to_model(task, model)
         model.needs_weights = described
@@ -87,6 +86,7 @@ class TransformerLMFusion(TransformerModelBase):
             if not described:
                 fusion.begin(getattr(cfg, "_get_parent", lambda: None)())
                 fusion.load_into(stack)
+        speed_up(model, products=not nested.quant_noise.scalar, attention=not nested.quant_noise.pq)
         if not described:
             _check_same_lms(cfg, nested)
         for side in SIDES:
