@@ -73,6 +73,8 @@ class Inspection:
     frozen: int
     language_models: list[LanguageModel]
     mixes: list[Mix]
+    prior: dict[str, Any] | None
+    """Flags of ``--criterion lm_prior`` that it was trained with; None: with another criterion."""
     text: dict[str, Any] | None
     """What it holds to read and write plain text, see :meth:`lmfusion.text.kit.TextKit.facts`; None: nothing."""
     licence: str | None
@@ -122,6 +124,7 @@ def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
         frozen=frozen,
         language_models=lms,
         mixes=[mix for side in SIDE_NAMES if (mix := _mix(side, config, weights)) is not None],
+        prior=_prior(state),
         text=kit.facts() if kit else None,
         licence=licence.split("\n")[0] if LICENCE in state else None,
     )
@@ -184,6 +187,14 @@ def _kind(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
 def _updates(state: Mapping[str, Any]) -> int | None:
     history = state.get("optimizer_history") or [{}]
     return history[-1].get("num_updates")
+
+
+def _prior(state: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the flags of the language model that a model was trained with as prior, if it was."""
+    flags = dict((state.get("cfg") or {}).get("criterion") or {})
+    if flags.get("_name") != "lm_prior":
+        return None
+    return {name.removeprefix("prior_"): value for name, value in flags.items() if name.startswith("prior_")}
 
 
 def _stored(side: str, config: Mapping[str, Any]) -> dict[str, Any]:

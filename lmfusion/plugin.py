@@ -21,7 +21,8 @@ def install() -> None:
     import lmfusion.fusion.architectures
     import lmfusion.text.tokenizer
     import lmfusion.text.two_bpe
-    import lmfusion.training.criterions  # noqa: F401
+    import lmfusion.training.criterions
+    import lmfusion.training.lm_prior  # noqa: F401
 
 
 def uninstall() -> None:

@@ -43,6 +43,9 @@ def build_fusion(cfg: Any, side: str, dictionary: Dictionary) -> tuple[Fusion, S
     overrides = kind.lm_overrides(config)
     symbols = list(dictionary.symbols)
     lm = _described(stored, symbols, overrides) if stored else _load(cfg, side, overrides)
+    reason = kind.refusal(type(lm))
+    if reason is not None:
+        raise InputError(f"--{side}-fusion {kind.name} cannot use a {lm.title}, which {reason}.")
     known = lm.serve(symbols, what=f"the {SIDE_NAMES[side]} dictionary")
     if known < _ALL_KNOWN:
         logger.info(f"{SIDE_NAMES[side]} language model: it knows {known:.1%} of the dictionary's symbols")

@@ -20,6 +20,7 @@ from omegaconf import II
 
 # The integrations; one line each. Those of a user's own folder register themselves in the same way.
 import lmfusion.fusion.attend
+import lmfusion.fusion.cold
 import lmfusion.fusion.elmo
 import lmfusion.fusion.finetune  # noqa: F401
 from lmfusion.fusion.interface import FUSIONS, Fusion, Side, close_register

@@ -111,6 +111,11 @@ class Fusion(nn.Module):
             InputError: naming the flag and the fix.
         """
 
+    @classmethod
+    def refusal(cls, family: type[PretrainedLM]) -> str | None:
+        """Return why no language model of a family can be used, to follow its title; None if one can."""
+        return None
+
     def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> Any:
         """Compute the language model's states; called once in a forward pass.
 
@@ -170,8 +175,8 @@ class Fusion(nn.Module):
         """Return the decoder's features for the output projection; by default unchanged.
 
         Args:
-            x: features, B x T x C.
-            states: from :meth:`read`.
+            x: features, B x T x C, T is 1 with a decoding state.
+            states: from :meth:`read`, of at least T positions, the last of which are those of x.
         """
         return x
 

@@ -39,7 +39,7 @@ LAYERS = [
 RANK = {prefix: rank for rank, prefixes in enumerate(LAYERS) for prefix in prefixes}
 
 # Beyond the layers: the only modules of ours that these may import.
-INTEGRATIONS, SIDES = ("attend", "elmo", "finetune"), ("source", "target")
+INTEGRATIONS, SIDES = ("attend", "cold", "elmo", "finetune"), ("source", "target")
 SEES_LMS_THROUGH = [
     *("lmfusion.errors", "lmfusion.lm.interface", "lmfusion.lm.vocabulary", "lmfusion.lm.transformer.layout"),
     *("lmfusion.fusion.interface", "lmfusion.fusion.places", "lmfusion.fusion.sides", "lmfusion.fusion.source"),
