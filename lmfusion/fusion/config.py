@@ -22,7 +22,8 @@ from omegaconf import II
 import lmfusion.fusion.attend
 import lmfusion.fusion.cold
 import lmfusion.fusion.elmo
-import lmfusion.fusion.finetune  # noqa: F401
+import lmfusion.fusion.finetune
+import lmfusion.fusion.initialise  # noqa: F401
 from lmfusion.fusion.interface import FUSIONS, Fusion, Side, close_register
 from lmfusion.lm.precision import CPU_BF16_HELP
 
@@ -149,6 +150,18 @@ def replaces_embeddings(cfg: Any, side: str) -> bool:
     """Return True if a side's language model takes the place of its word embeddings."""
     fusion = integration(cfg, side)
     return fusion is not None and fusion.replaces_embeddings
+
+
+def starts_stack(cfg: Any, side: str) -> bool:
+    """Return True if a side's language model is where its stack starts from, and is not in the model."""
+    fusion = integration(cfg, side)
+    return fusion is not None and not fusion.keeps_lm
+
+
+def read_by_layers(cfg: Any, side: str) -> bool:
+    """Return True if a side's language model is in the model beside word embeddings of the side's own."""
+    fusion = integration(cfg, side)
+    return fusion is not None and fusion.keeps_lm and not fusion.replaces_embeddings
 
 
 def lm_prefix(cfg: Any, side: str) -> str:

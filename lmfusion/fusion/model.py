@@ -5,7 +5,6 @@ The only file that knows both sides and all integrations (Edunov et al. 2019, se
 
 from __future__ import annotations
 
-import copy
 import json
 import logging
 from argparse import ArgumentParser
@@ -24,9 +23,9 @@ from torch import nn
 from lmfusion.checkpoint.reading import read_checkpoint, stored_model_config
 from lmfusion.checkpoint.starting_point import starts_from
 from lmfusion.errors import InputError
-from lmfusion.fusion.build import build_fusion
+from lmfusion.fusion.build import build_fusion, prepare_starts, stack_config
 from lmfusion.fusion.combinations import check_combination, check_shared
-from lmfusion.fusion.config import SIDES, STACKS, FusionConfig, has_positions, integration
+from lmfusion.fusion.config import SIDES, STACKS, FusionConfig, integration, read_by_layers, starts_stack
 from lmfusion.fusion.interface import Fusion
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding, SourceReader
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding, TargetReader
@@ -75,6 +74,7 @@ class TransformerLMFusion(TransformerModelBase):
         nested.decoder.input_dim = nested.decoder.output_dim = nested.decoder.embed_dim
         for name in ("cpu_bf16", *_fusion_names()):
             setattr(nested, name, getattr(cfg, name))
+        nested.starts = prepare_starts(nested, task)
         model = super().build_model(nested, task)
         assert isinstance(model, TransformerLMFusion)
         autocast_recomputations(model, nested.cpu_bf16)
@@ -86,6 +86,9 @@ class TransformerLMFusion(TransformerModelBase):
             if not described:
                 fusion.begin(getattr(cfg, "_get_parent", lambda: None)())
                 fusion.load_into(stack)
+        for side, (fusion, _) in nested.starts.items():
+            fusion.load_into(getattr(model, STACKS[side]))
+        del nested.starts
         speed_up(model, products=not nested.quant_noise.scalar, attention=not nested.quant_noise.pq)
         if not described:
             _check_same_lms(cfg, nested)
@@ -96,11 +99,11 @@ class TransformerLMFusion(TransformerModelBase):
     @classmethod
     def build_encoder(cls, cfg: Any, src_dict: Dictionary, embed_tokens: nn.Module) -> nn.Module:
         """Build fairseq's encoder, with the source LM if there is one."""
-        encoder_cfg = _stack_config(cfg, "src")
-        if integration(cfg, "src") is None:
-            return super().build_encoder(encoder_cfg, src_dict, embed_tokens)
+        if integration(cfg, "src") is None or starts_stack(cfg, "src"):
+            return super().build_encoder(_config_of(cfg, "src"), src_dict, embed_tokens)
+        encoder_cfg = stack_config(cfg, "src")
         fusion, side = build_fusion(cfg, "src", src_dict)
-        fusion.configure(fusion.lm, side, encoder_cfg)
+        fusion.configure(encoder_cfg)
         if fusion.replaces_embeddings:
             return LMFusionEncoder(encoder_cfg, src_dict, SourceEmbedding(fusion, src_dict, side.width))
         return LMFusionEncoder(encoder_cfg, src_dict, embed_tokens, SourceReader(fusion, src_dict))
@@ -108,14 +111,13 @@ class TransformerLMFusion(TransformerModelBase):
     @classmethod
     def build_decoder(cls, cfg: Any, tgt_dict: Dictionary, embed_tokens: nn.Module) -> nn.Module:
         """Build fairseq's decoder, with the target LM if there is one, and able to read the source LM beside it."""
-        decoder_cfg = _stack_config(cfg, "tgt")
-        source = integration(cfg, "src")
-        if integration(cfg, "tgt") is None:
-            if source is None or source.replaces_embeddings:
+        decoder_cfg = _config_of(cfg, "tgt")
+        if integration(cfg, "tgt") is None or starts_stack(cfg, "tgt"):
+            if not read_by_layers(cfg, "src"):
                 return super().build_decoder(decoder_cfg, tgt_dict, embed_tokens)
             return LMFusionDecoder(decoder_cfg, tgt_dict, embed_tokens)
         fusion, side = build_fusion(cfg, "tgt", tgt_dict)
-        fusion.configure(fusion.lm, side, decoder_cfg)
+        fusion.configure(decoder_cfg)
         if fusion.replaces_embeddings:
             return LMFusionDecoder(decoder_cfg, tgt_dict, TargetEmbedding(fusion, tgt_dict, side.width))
         return LMFusionDecoder(decoder_cfg, tgt_dict, embed_tokens, TargetReader(fusion, tgt_dict))
@@ -167,12 +169,9 @@ class TransformerLMFusion(TransformerModelBase):
         return result
 
 
-def _stack_config(cfg: Any, side: str) -> Any:
-    """Return a copy of fairseq's nested configuration for one stack, which may be changed."""
-    stack_cfg = copy.copy(cfg)
-    setattr(stack_cfg, STACKS[side], copy.copy(getattr(cfg, STACKS[side])))
-    stack_cfg.no_token_positional_embeddings = not has_positions(cfg, side)
-    return stack_cfg
+def _config_of(cfg: Any, side: str) -> Any:
+    """Return the configuration of a side's stack, as its language model made it where the stack starts from one."""
+    return cfg.starts[side][1] if side in cfg.starts else stack_config(cfg, side)
 
 
 def _fusion_names() -> Any:

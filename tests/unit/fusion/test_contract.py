@@ -86,6 +86,10 @@ REFUSED = sorted(
     }
 )
 every_cell = pytest.mark.parametrize(("family", "fusion", "side"), FITTING, ids=map("-".join, FITTING))
+INSIDE = [cell for cell in FITTING if FUSIONS[cell[1]].keeps_lm]
+STARTS = [cell for cell in FITTING if not FUSIONS[cell[1]].keeps_lm]
+with_lm_inside = pytest.mark.parametrize(("family", "fusion", "side"), INSIDE, ids=map("-".join, INSIDE))
+started = pytest.mark.parametrize(("family", "fusion", "side"), STARTS, ids=map("-".join, STARTS))
 every_family = pytest.mark.parametrize("family", sorted(TINY))
 incremental_family = pytest.mark.parametrize("family", sorted(name for name in TINY if FAMILIES[name].incremental))
 
@@ -233,7 +237,7 @@ def test_step_by_step_is_the_whole_pass_whatever_the_beam_does(
         torch.testing.assert_close(logits, expected, rtol=0, atol=2e-5)
 
 
-@every_cell
+@with_lm_inside
 def test_training_moves_a_language_model_only_where_the_integration_says_so(
     make_cell: Any, batch: Any, family: str, fusion: str, side: str
 ) -> None:
@@ -254,6 +258,15 @@ def test_training_moves_a_language_model_only_where_the_integration_says_so(
         assert not any(module.training for module in lm.modules())
 
 
+@started
+def test_a_language_model_that_is_dropped_leaves_weights_of_fairseqs_names(
+    make_cell: Any, family: str, fusion: str, side: str
+) -> None:
+    model, _ = make_cell(family, fusion, side)
+    assert not any(".lm." in name or "representation" in name for name in model.state_dict())
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
 @every_cell
 @torch.no_grad()
 def test_a_checkpoint_has_all_that_the_model_is(
@@ -267,7 +280,7 @@ def test_a_checkpoint_has_all_that_the_model_is(
     torch.testing.assert_close(output(again.eval(), batch(SENTENCES), batch(PREFIXES)), expected, rtol=0, atol=0)
 
 
-@every_cell
+@with_lm_inside
 def test_states_in_a_mix_have_the_names_that_inspect_shows(make_cell: Any, family: str, fusion: str, side: str) -> None:
     model, cfg = make_cell(family, fusion, side)
     part = fusion_of(model, side)
