@@ -19,6 +19,7 @@ from lmfusion.fusion.config import (
     integration,
     integration_config,
     replaces_embeddings,
+    starts_stack,
 )
 from lmfusion.fusion.interface import FUSIONS
 from lmfusion.lm.symbols import first_difference
@@ -57,7 +58,12 @@ def check_combination(cfg: Any) -> None:
             "side with a language model has no embeddings of its own to tie: leave it out, or use "
             "--share-decoder-input-output-embed (SHDEMB) with a source LM."
         )
-    if cfg.quant_noise_scalar and chosen:
+    if cfg.share_all_embeddings and any(starts_stack(cfg, side) for side in SIDES):
+        raise InputError(
+            "--share-all-embeddings (SHARED) would start the embeddings of both sides from one side's language model: "
+            "leave it out, or use --share-decoder-input-output-embed (SHDEMB)."
+        )
+    if cfg.quant_noise_scalar and any(fusion.keeps_lm for fusion in chosen):
         raise InputError("--quant-noise-scalar would quantize the layers of the language model as well: leave it out.")
     if cfg.merge_src_tgt_embed and chosen:
         raise InputError(
@@ -133,6 +139,11 @@ def _check_side(cfg: Any, side: str) -> None:
         raise InputError(
             f"--{side}-lm-config is written by lmfusion into checkpoints, and would be ignored with --{side}-fusion "
             f"{NONE}: leave it out."
+        )
+    if starts_stack(cfg, side) and getattr(cfg, f"{stack}_embed_path"):
+        raise InputError(
+            f"--{stack}-embed-path would be ignored: with --{side}-fusion {fusion} the {stack} starts from the "
+            f"language model's embeddings."
         )
     if replaces_embeddings(cfg, side) and getattr(cfg, f"{stack}_embed_path"):
         raise InputError(

@@ -26,7 +26,7 @@ LAYERS = [
     ["lmfusion.fusion"],
     ["lmfusion.consumers"],
     ["lmfusion.training"],
-    ["lmfusion.convert", "lmfusion.inspection"],
+    ["lmfusion.convert", "lmfusion.described", "lmfusion.inspection"],
     ["lmfusion.fairseq_patches"],
     ["lmfusion.plugin", "lmfusion.search_settings", "lmfusion.hub", "lmfusion.hydra_configs"],
     ["lmfusion.translate_lines", "lmfusion.packing"],
