@@ -19,6 +19,9 @@ from lmfusion.operations import Linear
 DEEP_GATE_BIAS = -1.0
 """The gate of deep fusion is nearly closed at first (Gulcehre et al. 2015, section 4.2)."""
 
+LOGITS_STD = 0.5
+"""Deviation of W1 at first: trained LMs' logits have one of about 3, so that h begins near 1."""
+
 
 @dataclass
 class GatedConfig:
@@ -44,10 +47,12 @@ class _Gated(Fusion):
 
 @register_fusion("cold")
 class ColdFusion(_Gated):
-    """Cold fusion: ``relu(W3 [x; g * h])`` with ``h = relu(W1 (l - max l))`` and ``g = sigmoid(W2 [x; h])``.
+    """Cold fusion: ``relu(W3 [x; g h])`` with ``h = relu(W1 (l - mean l) / sqrt(V))``, ``g = sigmoid(W2 [x; h])``.
 
     x are the decoder's features, l the LM's logits of the same next token; all layers have biases (Sriram et al. 2018,
-    equations 4a to 4e). The output projection follows.
+    equations 4a to 4e). The output projection follows. The constant in the logits, which says nothing, is taken off as
+    their mean, and they are divided by sqrt(V): as they are, an update of Adam's moves h by V times the learning rate
+    times a logit, which letters bear and thousands of subwords do not.
     """
 
     title = "its logits, gated, beside the decoder's features; trained with them"
@@ -56,6 +61,7 @@ class ColdFusion(_Gated):
     def __init__(self, lm: PretrainedLM, side: Side, config: GatedConfig) -> None:
         super().__init__(lm, side, config)
         self.logits_layer = _linear(len(lm.symbols), side.width)
+        nn.init.normal_(self.logits_layer.weight, std=LOGITS_STD)
         self.gate = _linear(2 * side.width, side.width)
         self.output_layer = _linear(2 * side.width, side.width)
 
@@ -69,7 +75,7 @@ class ColdFusion(_Gated):
         assert states.top is not None
         with torch.no_grad():
             logits = self.lm.logits(states.top[:, -x.size(1) :])
-            logits = logits - logits.amax(-1, keepdim=True)  # a constant on all logits says nothing
+            logits = (logits - logits.mean(-1, keepdim=True)) / logits.size(-1) ** 0.5
         h = F.relu(self.logits_layer(logits))
         gate = torch.sigmoid(self.gate(torch.cat([x, h], dim=-1)))
         return F.relu(self.output_layer(torch.cat([x, gate * h], dim=-1)))

@@ -44,7 +44,7 @@ def test_cold_fusion_is_the_papers_formula(make: Any) -> None:
     for row in range(2):
         for step in range(3):
             s, given = x[row, step].double(), logits[row, step]
-            h = (w1 @ (given - given.max()) + b1).clamp(min=0)
+            h = (w1 @ (given - given.mean()) / len(given) ** 0.5 + b1).clamp(min=0)
             g = 1 / (1 + (-(w2 @ torch.cat([s, h]) + b2)).exp())
             expected = (w3 @ torch.cat([s, g * h]) + b3).clamp(min=0)
             torch.testing.assert_close(found[row, step].double(), expected, rtol=0, atol=1e-5)
