@@ -78,6 +78,12 @@ shallow_row() {
     shift
     train_seq2seq baseline --arch lmfusion_tiny
     [[ -z "${TRAIN_ONLY:-}" ]] || return 0
+    # fairseq looks for the LM's dictionary beside the data, which other runs know without it
+    local given BITEXT="$BITEXT"
+    given="$(cd "$BITEXT" && pwd)" BITEXT="$BITEXT-and-lm"
+    mkdir -p "$BITEXT"
+    ln -sf "$given"/* "$BITEXT"
+    ln -sf "$given/dict.$TGT.txt" "$BITEXT/dict.txt"
     for weight; do
         translate "$ROW.valid" "weight-$weight" valid baseline "$reference" --lm-path "$lm" --lm-weight "$weight"
         python -m lmfusion.runs.hypotheses "$OUT/$ROW.valid" --step "weight-$weight" --data-set "weight-$weight" \

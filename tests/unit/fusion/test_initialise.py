@@ -50,9 +50,7 @@ def test_a_decoder_without_its_source_is_the_causal_lm(
     torch.testing.assert_close(found, lm(PREFIXES)[0], rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "flags", [{}, {"no_bias_kv": True}, {"no_extra_kv": True}, {"decoder_learned_pos": True}], ids=str
-)
+@pytest.mark.parametrize("flag", [None, "no_bias_kv", "no_extra_kv", "decoder_learned_pos"])
 @torch.no_grad()
 def test_an_encoder_that_hides_later_words_is_the_forward_tower(
     make_cfg: Any, task: Any, make_cloze: Any, save_lm: Any, flag: str | None
