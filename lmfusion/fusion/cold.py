@@ -51,8 +51,8 @@ class ColdFusion(_Gated):
 
     x are the decoder's features, l the LM's logits of the same next token; all layers have biases (Sriram et al. 2018,
     equations 4a to 4e). The output projection follows. The constant in the logits, which says nothing, is taken off as
-    their mean, and they are divided by sqrt(V): as they are, an update of Adam's moves h by V times the learning rate
-    times a logit, which letters bear and thousands of subwords do not.
+    their mean, not their maximum, and they are divided by sqrt(V): an update of Adam's moves h by the sum over V logits,
+    which letters bear better than thousands of subwords (docs/rivals.md has figures).
     """
 
     title = "its logits, gated, beside the decoder's features; trained with them"
