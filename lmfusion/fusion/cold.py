@@ -51,7 +51,7 @@ class ColdFusion(_Gated):
 
     x are the decoder's features, l the LM's logits of the same next token; all layers have biases (Sriram et al. 2018,
     equations 4a to 4e). The output projection follows. The constant in the logits, which says nothing, is taken off as
-    their mean, not their maximum, and they are divided by sqrt(V): an update of Adam's moves h by the sum over V logits,
+    their mean, not their maximum, and they are divided by sqrt(V): an update of Adam's moves h by the sum of V logits,
     which letters bear better than thousands of subwords (docs/rivals.md has figures).
     """
 
