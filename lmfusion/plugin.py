@@ -24,6 +24,7 @@ def install() -> None:
     import lmfusion.text.two_bpe
     import lmfusion.training.bert_pretraining
     import lmfusion.training.criterions
+    import lmfusion.training.lm_prior
     import lmfusion.training.rmsprop  # noqa: F401
 
 

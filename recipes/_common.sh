@@ -210,14 +210,19 @@ src_elmo_shdemb() {
 }
 
 # generate NAME: translate the test set with the best checkpoint, into $OUT/NAME/generate.log
-generate() {
-    local name="$1"
-    live "$OUT/$name" generate --label "$name" --sentences "$(wc -l <"$TEST_REFERENCE")" --data "$BITEXT" -- \
-        fairseq-generate "$BITEXT" -s "$SRC" -t "$TGT" --path "$OUT/$name/checkpoints/checkpoint_best.pt" \
-        --gen-subset test --beam "$BEAM" --batch-size "$GENERATE_SENTENCES" --num-workers 0 \
+generate() { translate "$1" generate test "$1" "$TEST_REFERENCE"; }
+
+# translate NAME STEP SET MODEL REFERENCE FLAGS...: translate a SET (test, valid) with the best checkpoint of another run
+# folder, MODEL, into $OUT/NAME/STEP.log; REFERENCE is a file with as many lines.
+translate() {
+    local name="$1" step="$2" set="$3" model="$4" reference="$5"
+    shift 5
+    live "$OUT/$name" "$step" --label "$name" --sentences "$(wc -l <"$reference")" --data "$BITEXT" -- \
+        fairseq-generate "$BITEXT" -s "$SRC" -t "$TGT" --path "$OUT/$model/checkpoints/checkpoint_best.pt" \
+        --gen-subset "$set" --beam "$BEAM" --batch-size "$GENERATE_SENTENCES" --num-workers 0 \
         "${TEXT_FLAGS[@]}" --sentencepiece-model "$DATA_DIR/spm.model" \
         --user-dir "$USER_DIR" "${DEVICE_FLAGS[@]}" \
-        ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} ${GENERATE_FLAGS[@]+"${GENERATE_FLAGS[@]}"}
+        ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} ${GENERATE_FLAGS[@]+"${GENERATE_FLAGS[@]}"} "$@"
 }
 
 # score NAME...: detokenized hypotheses and their score into $OUT/NAME/{test.hyp,scores.json}

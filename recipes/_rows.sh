@@ -88,6 +88,32 @@ row() {
     score "$ROW"
 }
 
+# shallow_row LM WEIGHT...: this row's hypotheses are those of the baseline's model and the causal LM together, whose
+# logarithms of probabilities are added with a weight: of those given the one with the best BLEU on the validation set,
+# which $OUT/ROW.valid/scores.json keeps.
+shallow_row() {
+    local lm="$1" weight best reference="$DATA_DIR/text/valid.$TGT"
+    shift
+    train_seq2seq baseline --arch lmfusion_tiny
+    [[ -z "${TRAIN_ONLY:-}" ]] || return 0
+    # fairseq looks for the LM's dictionary beside the data, which other runs know without it
+    local given BITEXT="$BITEXT"
+    given="$(cd "$BITEXT" && pwd)" BITEXT="$BITEXT-and-lm"
+    mkdir -p "$BITEXT"
+    ln -sf "$given"/* "$BITEXT"
+    ln -sf "$given/dict.$TGT.txt" "$BITEXT/dict.txt"
+    for weight; do
+        translate "$ROW.valid" "weight-$weight" valid baseline "$reference" --lm-path "$lm" --lm-weight "$weight"
+        python -m lmfusion.runs.hypotheses "$OUT/$ROW.valid" --step "weight-$weight" --data-set "weight-$weight" \
+            --reference "$reference"
+    done
+    best="$(python -c 'import json, sys
+scores = json.load(open(sys.argv[1]))
+print(max(sys.argv[2:], key=lambda weight: scores[f"weight-{weight}"]["bleu"]))' "$OUT/$ROW.valid/scores.json" "$@")"
+    translate "$ROW" generate test baseline "$TEST_REFERENCE" --lm-path "$lm" --lm-weight "$best"
+    score "$ROW"
+}
+
 # all_rows ROW...: one after the other, those too that come after a failed one; then the table.
 all_rows() {
     local name status failed="" folders=()

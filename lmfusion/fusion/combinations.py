@@ -10,13 +10,16 @@ from lmfusion.fusion.config import (
     ELMO,
     NONE,
     OWN,
+    SIDE_NAMES,
     SIDES,
     STACKS,
     FusionConfig,
+    fusions_of,
     has_positions,
     integration,
     integration_config,
     replaces_embeddings,
+    starts_stack,
 )
 from lmfusion.fusion.interface import FUSIONS
 from lmfusion.lm.symbols import first_difference
@@ -50,7 +53,12 @@ def check_combination(cfg: Any) -> None:
             "side with a language model has no embeddings of its own to tie: leave it out, or use "
             "--share-decoder-input-output-embed (SHDEMB) with a source LM."
         )
-    if cfg.quant_noise_scalar and chosen:
+    if cfg.share_all_embeddings and any(starts_stack(cfg, side) for side in SIDES):
+        raise InputError(
+            "--share-all-embeddings (SHARED) would start the embeddings of both sides from one side's language model: "
+            "leave it out, or use --share-decoder-input-output-embed (SHDEMB)."
+        )
+    if cfg.quant_noise_scalar and any(fusion.keeps_lm for fusion in chosen):
         raise InputError("--quant-noise-scalar would quantize the layers of the language model as well: leave it out.")
     if cfg.merge_src_tgt_embed and chosen:
         raise InputError(
@@ -130,17 +138,27 @@ def _check_sizes(cfg: Any, part: str) -> None:
 def _check_side(cfg: Any, side: str) -> None:
     fusion, lm, stack = getattr(cfg, f"{side}_fusion"), getattr(cfg, f"{side}_lm"), STACKS[side]
     described = getattr(cfg, f"{side}_lm_config")
+    if fusion in FUSIONS and fusion not in fusions_of(side):
+        raise InputError(
+            f"--{side}-fusion {fusion} is not for the {SIDE_NAMES[side]} side: choose one of "
+            f"{', '.join(fusions_of(side))}."
+        )
     if fusion != NONE and not lm and not described:
         raise InputError(f"--{side}-fusion {fusion} needs a language model: give it by --{side}-lm.")
     if fusion == NONE and lm:
         raise InputError(
-            f"--{side}-lm {lm} would be ignored: say how to use it by --{side}-fusion ({', '.join(FUSIONS)}), or leave "
-            f"it out."
+            f"--{side}-lm {lm} would be ignored: say how to use it by --{side}-fusion "
+            f"({', '.join(fusions_of(side))}), or leave it out."
         )
     if fusion == NONE and described:
         raise InputError(
             f"--{side}-lm-config is written by lmfusion into checkpoints, and would be ignored with --{side}-fusion "
             f"{NONE}: leave it out."
+        )
+    if starts_stack(cfg, side) and getattr(cfg, f"{stack}_embed_path", None):
+        raise InputError(
+            f"--{stack}-embed-path would be ignored: with --{side}-fusion {fusion} the {stack} starts from the "
+            f"language model's embeddings."
         )
     if replaces_embeddings(cfg, side) and getattr(cfg, f"{stack}_embed_path", None):
         raise InputError(

@@ -5,7 +5,6 @@ The only file that knows both sides and all integrations (Edunov et al. 2019, se
 
 from __future__ import annotations
 
-import copy
 from argparse import ArgumentParser
 from typing import Any
 
@@ -16,9 +15,9 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from torch import nn
 
 from lmfusion.errors import InputError
-from lmfusion.fusion.build import build_fusion
+from lmfusion.fusion.build import build_fusion, prepare_starts, stack_config
 from lmfusion.fusion.combinations import check_combination, check_shared
-from lmfusion.fusion.config import STACKS, FusionConfig, has_positions, integration
+from lmfusion.fusion.config import STACKS, FusionConfig, integration, read_by_layers, starts_stack
 from lmfusion.fusion.holder import HoldsLMs, fill_defaults, truncate_to_model, use_stored_lm
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding, SourceReader
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding, TargetReader
@@ -57,25 +56,29 @@ class TransformerLMFusion(HoldsLMs, TransformerModelBase):
         nested.decoder.input_dim = nested.decoder.output_dim = nested.decoder.embed_dim
         for name in ("cpu_bf16", *_fusion_names()):
             setattr(nested, name, getattr(cfg, name))
+        nested.starts = prepare_starts(nested, task)
         model = super().build_model(nested, task)
         assert isinstance(model, TransformerLMFusion)
-        speed_up(model, products=not nested.quant_noise.scalar, attention=not nested.quant_noise.pq)
         autocast_recomputations(model, nested.cpu_bf16)
         truncate_to_model(task, model)
         for fusion, stack in model.fusions():
             if stack is model.encoder and not fusion.replaces_embeddings:
                 model.decoder.read_source(fusion)
+        for side, (fusion, _) in nested.starts.items():
+            fusion.load_into(getattr(model, STACKS[side]))
+        del nested.starts
+        speed_up(model, products=not nested.quant_noise.scalar, attention=not nested.quant_noise.pq)
         model.begin(cfg, nested, described)
         return model
 
     @classmethod
     def build_encoder(cls, cfg: Any, src_dict: Dictionary, embed_tokens: nn.Module) -> nn.Module:
         """Build fairseq's encoder, with the source LM if there is one."""
-        encoder_cfg = _stack_config(cfg, "src")
-        if integration(cfg, "src") is None:
-            return super().build_encoder(encoder_cfg, src_dict, embed_tokens)
+        if integration(cfg, "src") is None or starts_stack(cfg, "src"):
+            return super().build_encoder(_config_of(cfg, "src"), src_dict, embed_tokens)
+        encoder_cfg = stack_config(cfg, "src")
         fusion, side = build_fusion(cfg, "src", src_dict)
-        fusion.configure(fusion.lm, side, encoder_cfg)
+        fusion.configure(encoder_cfg)
         if fusion.replaces_embeddings:
             return LMFusionEncoder(encoder_cfg, src_dict, SourceEmbedding(fusion, src_dict, side.width))
         return LMFusionEncoder(encoder_cfg, src_dict, embed_tokens, SourceReader(fusion, src_dict))
@@ -83,14 +86,13 @@ class TransformerLMFusion(HoldsLMs, TransformerModelBase):
     @classmethod
     def build_decoder(cls, cfg: Any, tgt_dict: Dictionary, embed_tokens: nn.Module) -> nn.Module:
         """Build fairseq's decoder, with the target LM if there is one, and able to read the source LM beside it."""
-        decoder_cfg = _stack_config(cfg, "tgt")
-        source = integration(cfg, "src")
-        if integration(cfg, "tgt") is None:
-            if source is None or source.replaces_embeddings:
+        decoder_cfg = _config_of(cfg, "tgt")
+        if integration(cfg, "tgt") is None or starts_stack(cfg, "tgt"):
+            if not read_by_layers(cfg, "src"):
                 return super().build_decoder(decoder_cfg, tgt_dict, embed_tokens)
             return LMFusionDecoder(decoder_cfg, tgt_dict, embed_tokens)
         fusion, side = build_fusion(cfg, "tgt", tgt_dict)
-        fusion.configure(fusion.lm, side, decoder_cfg)
+        fusion.configure(decoder_cfg)
         if fusion.replaces_embeddings:
             return LMFusionDecoder(decoder_cfg, tgt_dict, TargetEmbedding(fusion, tgt_dict, side.width))
         return LMFusionDecoder(decoder_cfg, tgt_dict, embed_tokens, TargetReader(fusion, tgt_dict))
@@ -116,12 +118,9 @@ class TransformerLMFusion(HoldsLMs, TransformerModelBase):
             return head(features, self.decoder.output_projection.weight), extra
 
 
-def _stack_config(cfg: Any, side: str) -> Any:
-    """Return a copy of fairseq's nested configuration for one stack, which may be changed."""
-    stack_cfg = copy.copy(cfg)
-    setattr(stack_cfg, STACKS[side], copy.copy(getattr(cfg, STACKS[side])))
-    stack_cfg.no_token_positional_embeddings = not has_positions(cfg, side)
-    return stack_cfg
+def _config_of(cfg: Any, side: str) -> Any:
+    """Return the configuration of a side's stack, as its language model made it where the stack starts from one."""
+    return cfg.starts[side][1] if side in cfg.starts else stack_config(cfg, side)
 
 
 def _fusion_names() -> Any:

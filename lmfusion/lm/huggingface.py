@@ -17,8 +17,10 @@ from torch import Tensor, nn
 from lmfusion.errors import InputError
 from lmfusion.lm.huggingface_folder import LAYER, licence, model_type, read_weights
 from lmfusion.lm.huggingface_models import KINDS, build_model, kind_of
+from lmfusion.lm.huggingface_stack import bert_stack
 from lmfusion.lm.huggingface_vocabulary import TokenizerVocabulary, check_table
 from lmfusion.lm.interface import LAYERS, TOP, IncrementalState, LMStates, PretrainedLM, register_lm
+from lmfusion.lm.stack import Stack
 from lmfusion.lm.transformer.layout import RowLayout
 from lmfusion.lm.vocabulary import BOS, Vocabulary
 from lmfusion.text.huggingface import PieceTokenizer, import_transformers
@@ -239,3 +241,7 @@ class HuggingFaceEncoder(HuggingFaceLM):
     sees_future = True
     incremental = False
     reads_left_to_right = False
+
+    def stack(self) -> Stack:
+        """Return the layers of an encoder that is built as BERT is; an :class:`InputError` of others."""
+        return bert_stack(self.config["model_type"], self.model, self.vocabulary.model_ids, self.positions)

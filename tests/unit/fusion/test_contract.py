@@ -70,14 +70,30 @@ NAMELESS = ("cloze", "causal", "released")
 SENTENCES = [[5, 9, 4, 11, 2], [6, 7, 2], [2]]
 PREFIXES = [[2, 5, 9, 4, 6], [2, 6, 7], [2]]
 SIDES = ("src", "tgt")
-ALL = list(product(sorted(TINY), sorted(FUSIONS), SIDES))
-FITTING = [(family, fusion, side) for family, fusion, side in ALL if side == "src" or not FAMILIES[family].sees_future]
+ALL = [cell for cell in product(sorted(TINY), sorted(FUSIONS), SIDES) if cell[2] in FUSIONS[cell[1]].sides]
+UNUSABLE = [cell for cell in ALL if FUSIONS[cell[1]].refusal(FAMILIES[cell[0]]) is not None]
+FITTING = [
+    (family, fusion, side)
+    for family, fusion, side in sorted(set(ALL) - set(UNUSABLE))
+    if side == "src" or not FAMILIES[family].sees_future
+]
 # A released LM is found inside sequence-to-sequence models only, and a Hugging Face folder is more than a checkpoint
 # (tests/unit/huggingface).
 NO_FILE = ("released", "huggingface")
-REFUSED = sorted({(family, fusion) for family, fusion, _ in set(ALL) - set(FITTING) if family not in NO_FILE})
+REFUSED = sorted(
+    {
+        (family, fusion)
+        for family, fusion, _ in ALL
+        if "tgt" in FUSIONS[fusion].sides
+        if FAMILIES[family].sees_future and family not in NO_FILE
+    }
+)
 every_cell = pytest.mark.parametrize(("family", "fusion", "side"), FITTING, ids=map("-".join, FITTING))
 CONSUMERS: dict[str, Any] = {"transformer": TransformerLMFusion, "lstm": LSTMFusion}
+INSIDE = [cell for cell in FITTING if FUSIONS[cell[1]].keeps_lm]
+STARTS = [cell for cell in FITTING if not FUSIONS[cell[1]].keeps_lm]
+with_lm_inside = pytest.mark.parametrize(("family", "fusion", "side"), INSIDE, ids=map("-".join, INSIDE))
+started = pytest.mark.parametrize(("family", "fusion", "side"), STARTS, ids=map("-".join, STARTS))
 every_family = pytest.mark.parametrize("family", sorted(TINY))
 incremental_family = pytest.mark.parametrize("family", sorted(name for name in TINY if FAMILIES[name].incremental))
 
@@ -233,7 +249,7 @@ def test_step_by_step_is_the_whole_pass_whatever_the_beam_does(
         torch.testing.assert_close(logits, expected, rtol=0, atol=2e-5)
 
 
-@every_cell
+@with_lm_inside
 def test_training_moves_a_language_model_only_where_the_integration_says_so(
     make_cell: Any, batch: Any, family: str, fusion: str, side: str
 ) -> None:
@@ -254,6 +270,15 @@ def test_training_moves_a_language_model_only_where_the_integration_says_so(
         assert not any(module.training for module in lm.modules())
 
 
+@started
+def test_a_language_model_that_is_dropped_leaves_weights_of_fairseqs_names(
+    make_cell: Any, family: str, fusion: str, side: str
+) -> None:
+    model, _ = make_cell(family, fusion, side)
+    assert not any(".lm." in name or "representation" in name for name in model.state_dict())
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
 @every_cell
 @torch.no_grad()
 def test_a_checkpoint_has_all_that_the_model_is(
@@ -267,7 +292,7 @@ def test_a_checkpoint_has_all_that_the_model_is(
     torch.testing.assert_close(output(again.eval(), batch(SENTENCES), batch(PREFIXES)), expected, rtol=0, atol=0)
 
 
-@every_cell
+@with_lm_inside
 def test_states_in_a_mix_have_the_names_that_inspect_shows(make_cell: Any, family: str, fusion: str, side: str) -> None:
     model, cfg = make_cell(family, fusion, side)
     part = fusion_of(model, side)
@@ -277,6 +302,14 @@ def test_states_in_a_mix_have_the_names_that_inspect_shows(make_cell: Any, famil
         assert state_names({**stored, "states": names}, count) == part.lm.state_names
         if family in NAMELESS:
             assert state_names(stored, count) == part.lm.state_names
+
+
+@pytest.mark.parametrize(("family", "fusion", "side"), UNUSABLE, ids=map("-".join, UNUSABLE))
+def test_an_integration_refuses_a_family_that_lacks_what_it_needs(
+    make_cell: Any, family: str, fusion: str, side: str
+) -> None:
+    with pytest.raises(InputError, match=f"--{side}-fusion {fusion} cannot use"):
+        make_cell(family, fusion, side)
 
 
 @pytest.mark.parametrize(("family", "fusion"), REFUSED, ids=map("-".join, REFUSED))

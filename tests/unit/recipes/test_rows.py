@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,6 +50,18 @@ EARLIER = (
 )
 """Rows with other language models and of the years before, which are in the first folder alone."""
 BERT_ROWS = ("src_elmo_bert", "src_ft_bert")
+# Further ways to use the same language models, which debian_ende has rows of.
+RIVALS = {
+    "src_attend": "--arch lmfusion_tiny --src-fusion attend --src-lm CLOZE --src-attend-dropnet 1.0",
+    "tgt_cold": "--arch lmfusion_tiny --tgt-fusion cold --tgt-lm CAUSAL",
+    "tgt_deep": "--arch lmfusion_tiny --tgt-fusion deep --tgt-lm CAUSAL",
+    "tgt_lm_prior": "--arch lmfusion_tiny --criterion lm_prior --prior-lm CAUSAL --prior-weight 0.5 "
+    "--prior-temperature 2",
+    "src_initialise": "--arch lmfusion_tiny --src-fusion initialise --src-lm CLOZE",
+    "tgt_initialise": "--arch lmfusion_tiny --tgt-fusion initialise --tgt-lm CAUSAL --share-decoder-input-output-embed",
+    "src_tgt_initialise": "--arch lmfusion_tiny --src-fusion initialise --src-lm CLOZE --tgt-fusion initialise "
+    "--tgt-lm CAUSAL --share-decoder-input-output-embed",
+}
 # Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
 STUB = r"""#!/bin/sh
 case "$*" in *'print("device"'*) echo "device 0 $PACKAGE"; exit 0 ;; esac
@@ -114,9 +127,9 @@ def recipes(tmp_path: Path) -> Recipes:
 
 def test_both_folders_have_the_same_rows_but_for_lead() -> None:
     names = [set(scripts(folder)) for folder in FOLDERS]
-    assert names[0] == {*ROWS, *EARLIER, "all", "study", "_corpus", "shared_bitext_bpe", "lm_quality"}
-    others = {"shared_bitext_bpe", "lm_quality", *EARLIER}
-    assert names[1] == names[0] - others | {"lead"}, "both sides are English"
+    beyond = {*EARLIER, *RIVALS, "tgt_shallow", "rivals", "shared_bitext_bpe", "lm_quality"}
+    assert names[0] == {*ROWS, *beyond, "all", "study", "_corpus"}
+    assert names[1] == names[0] - beyond | {"lead"}, "both sides are English"
     for name in ROWS:
         assert scripts(FOLDERS[0])[name] == scripts(FOLDERS[1])[name], "the experiment is the same"
 
@@ -130,6 +143,46 @@ def test_a_row_is_a_few_lines_and_two_rows_differ_in_a_few(folder: str) -> None:
         changed = difflib.unified_diff(texts["baseline"].splitlines(), texts[name].splitlines(), n=0)
         added = [line for line in changed if re.match(r"\+(?!\+)", line)]
         assert len(added) <= 4, name
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_row_beyond_the_papers_adds_its_flags_too(name: str, recipes: Recipes) -> None:
+    found = []
+    for row, flags in (("baseline", ROWS["baseline"]), (name, RIVALS[name])):
+        done = recipes.run(f"debian_ende/{row}.sh")
+        assert done.returncode == 0, done.stderr
+        command = recipes.command(row, "train")
+        own = flags.replace("CLOZE", CLOZE).replace("CAUSAL", CAUSAL["debian_ende"]).split()
+        assert command[-len(own) :] == own
+        found.append([word for word in command[: -len(own)] if word != f"{recipes.out}/{row}/checkpoints"])
+        args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
+        check_combination(convert_namespace_to_omegaconf(args).model)
+    assert found[0] == found[1], "the budget and everything else is the same"
+
+
+def test_shallow_fusion_takes_the_weight_that_is_best_on_the_validation_set(recipes: Recipes) -> None:
+    (recipes.out / "data" / "text" / "valid.de").write_text("one line\n", encoding="utf-8")
+    bitext = recipes.out / "data" / "bitext-10000"
+    bitext.mkdir()
+    (bitext / "dict.de.txt").write_text("word 1\n", encoding="utf-8")
+    scores = recipes.out / "tgt_shallow.valid" / "scores.json"
+    scores.parent.mkdir()
+    figures = {"weight-0.1": {"bleu": 9.5}, "weight-0.2": {"bleu": 10.1}, "weight-0.4": {"bleu": 9.9}}
+    scores.write_text(json.dumps(figures), encoding="utf-8")
+    stub = recipes.out / "bin" / "python"
+    real = f"""case "$*" in *scores.json*) exec {sys.executable} "$@" ;; esac\n"""
+    stub.write_text(STUB.replace("for word", f"{real}for word", 1), encoding="utf-8")
+    done = recipes.run("debian_ende/tgt_shallow.sh", LM_WEIGHTS="0.1 0.2 0.4")
+    assert done.returncode == 0, done.stderr
+    for weight in ("0.1", "0.2", "0.4"):
+        command = recipes.command("tgt_shallow.valid", f"weight-{weight}")
+        assert command[-4:] == ["--lm-path", CAUSAL["debian_ende"], "--lm-weight", weight]
+        assert command[command.index("--gen-subset") + 1] == "valid"
+    command = recipes.command("tgt_shallow", "generate")
+    assert command[-4:] == ["--lm-path", CAUSAL["debian_ende"], "--lm-weight", "0.2"]
+    assert command[command.index("--gen-subset") + 1] == "test"
+    assert command[command.index("--path") + 1] == f"{recipes.out}/baseline/checkpoints/checkpoint_best.pt"
+    assert "dict.txt" not in {path.name for path in bitext.iterdir()}, "other runs recorded these files"
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
