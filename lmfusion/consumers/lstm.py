@@ -162,6 +162,7 @@ def _build_encoder(cfg: Namespace, dictionary: Dictionary) -> LSTMFusionEncoder:
         embeddings = Embedding(len(dictionary), cfg.encoder_embed_dim, dictionary.pad())
     else:
         fusion, side = build_fusion(cfg, "src", dictionary)
+        fusion.lm.drop_pooler()  # of no use here, and a weight without a gradient stops several processes
         embeddings = SourceEmbedding(fusion, dictionary, side.width)
     return LSTMFusionEncoder(
         dictionary,

@@ -39,7 +39,7 @@ def check_combination(cfg: Any) -> None:
     check_sides(cfg)
     for side in SIDES:
         _check_positions(cfg, side)
-    chosen = any(integration(cfg, side) is not None for side in SIDES)
+    chosen = [fusion for side in SIDES if (fusion := integration(cfg, side)) is not None]
     for name in ("decoder_input_dim", "decoder_output_dim"):  # fairseq itself gives its embeddings --decoder-embed-dim
         value = getattr(cfg, name)
         if isinstance(value, int) and value != cfg.decoder_embed_dim:
