@@ -132,6 +132,12 @@ def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float
     return Plan(plan.data, plan.seed, plan.language_models, plan.set, {**numbers, **plan.set})
 
 
+def whole_minutes(plan: Plan, spent: float, seconds: Mapping[str, float], jobs: int) -> float:
+    """Return the minutes that all updates of a plan take, with those that are over; see :func:`within`."""
+    stages = _stages(seconds, jobs)
+    return spent + sum(one * int(plan.numbers[name]) for name, (one, _) in stages.items()) / 60 / RESERVE
+
+
 def _stages(seconds: Mapping[str, float], jobs: int) -> dict[str, tuple[float, float]]:
     """Return seconds of one update of all that runs in a stage, and the stage's share of the time, by its number."""
     lms = [value for name, value in seconds.items() if name in FOLDERS]

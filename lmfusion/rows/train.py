@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,6 +23,8 @@ from lmfusion.text.prepared import Prepared
 
 CALIBRATION, CALIBRATED = ".calibration", "30"
 STATES = "lm-states"
+MOST = 0.5
+"""Share of the updates by the amount of text below which it is said what the minutes cut."""
 MOST_STATES = 28_000
 """Training pairs up to which the frozen LM's states are stored: some 180 KB a pair."""
 _SPEED = re.compile(r'"ups": "([0-9.]+)"')
@@ -119,9 +121,23 @@ def fixed_plan(asked: Asked, where: Places) -> Plan:
         began = time.monotonic()
         seconds = _calibrate(asked, fresh, where)
         spent = (time.monotonic() - began) / 60
+        whole, wanted = plan.whole_minutes(fresh, spent, seconds, where.count), fresh.numbers
         fresh = plan.within(fresh, asked.minutes, spent, seconds, where.count)
+        _say_what_is_cut(wanted, fresh.numbers, whole)
     fresh.save(asked.out)
     return fresh
+
+
+def _say_what_is_cut(wanted: Mapping[str, str], fitting: Mapping[str, str], whole: float) -> None:
+    names = {"LM_UPDATES": "language models", "S2S_UPDATES": "rows"}
+    shares = {text: int(fitting[name]) / int(wanted[name]) for name, text in names.items()}
+    if min(shares.values()) < MOST:
+        listed = ", ".join(f"{text} {share:.0%}" for text, share in shares.items() if share < 1)
+        print(
+            f"The minutes are short of this much text: {listed} of the updates that it is worth, and a language model "
+            f"that is hardly trained may cost more than it gives. All of them would take about {whole:,.0f} minutes.",
+            flush=True,
+        )
 
 
 def _calibrate(asked: Asked, fresh: Plan, where: Places) -> dict[str, float]:

@@ -330,5 +330,5 @@ def test_a_target_side_refuses_what_sees_the_future(
     lm = make_lm(family)
     cfg = consumer.make_flags(tgt_fusion=fusion, tgt_lm=str(save_lm(lm)))
     task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    with pytest.raises(InputError, match="target side|lstm_lmfusion"):
+    with pytest.raises(InputError, match=r"target side|lstm_lmfusion"):
         consumer.kind.build_model(cfg, task)
