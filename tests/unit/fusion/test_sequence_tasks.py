@@ -11,8 +11,8 @@ from torch import Tensor
 
 from lmfusion.consumers.lstm import LSTMFusion
 
-WORDS, LONGEST, ROWS, UPDATES = 10, 30, 64, 1500
-FLAGS = {"encoder_embed_dim": 64, "decoder_embed_dim": 64, "decoder_out_embed_dim": 64}
+WORDS, LONGEST, ROWS, UPDATES = 10, 30, 64, 3000
+FLAGS = {"encoder_embed_dim": 64, "decoder_embed_dim": 64, "decoder_out_embed_dim": 64, "dropout": 0.0}
 
 
 def reversed_words(length: int) -> tuple[dict[str, Tensor], Tensor]:
@@ -42,8 +42,8 @@ def share_right_after_training(model: LSTMFusion) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize(("attention", "solved"), [("general", True), ("none", False)])
 def test_attention_carries_long_sentences(make_lstm_cfg: Any, dictionary: Any, attention: str, solved: bool) -> None:
-    """Measured after 1,500 updates, seed 1, as share of words right: 99.8 % with attention, 32.7 % without."""
+    """One layer of 64 units, words right at 30 words."""
     flags = {"encoder_bidirectional": True, "decoder_attention": attention}
     task = type("Task", (), {"source_dictionary": dictionary, "target_dictionary": dictionary})
     share = share_right_after_training(LSTMFusion.build_model(make_lstm_cfg(**FLAGS, **flags), task))
-    assert (share > 0.97) if solved else (share < 0.6)
+    assert (share > 0.97) if solved else (share < 0.6), share
