@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from lmfusion.text.huggingface import import_transformers
+from lmfusion.text.import_transformers import import_transformers
 
 transformers = import_transformers() if find_spec("transformers") else None
 

@@ -15,7 +15,8 @@ EXAMPLE = """example:
   lmfusion hf dictionary xlm-roberta-base --out dict.en.txt
   lmfusion hf encode xlm-roberta-base < train.en > train.pieces.en
   lmfusion hf decode xlm-roberta-base < output.pieces.en > output.en
-  fairseq-preprocess --srcdict dict.en.txt --trainpref train.pieces …"""
+  fairseq-preprocess --srcdict dict.en.txt --trainpref train.pieces …
+  lmfusion hf save xlm-roberta-base --out xlm-r.pt"""
 
 
 def add(commands: Any) -> None:
@@ -28,11 +29,12 @@ def add(commands: Any) -> None:
         ("dictionary", run_dictionary, "write the dict.txt of a model's pieces"),
         ("encode", run_encode, "turn lines of raw text (standard input) into pieces (standard output)"),
         ("decode", run_decode, "turn lines of pieces (standard input) into text (standard output)"),
+        ("save", run_save, "write a model with its tokenizer as one file, for --src-lm, --tgt-lm and load_lm"),
     ):
         step = steps.add_parser(name, help=about, description=about, **shape)
         step.add_argument("folder", metavar="FOLDER", help="of the model, as hf download or save_pretrained wrote it")
-        if name == "dictionary":
-            step.add_argument("--out", metavar="FILE", type=Path, required=True, help="dictionary to write")
+        if name in ("dictionary", "save"):
+            step.add_argument("--out", metavar="FILE", type=Path, required=True, help="file to write")
         step.set_defaults(run=run)
 
 
@@ -61,6 +63,18 @@ def run_decode(args: argparse.Namespace) -> None:
 
     tokenizer = PieceTokenizer.from_folder(args.folder)
     _write(tokenizer.decode(line.split()) for line in _lines())
+
+
+def run_save(args: argparse.Namespace) -> None:
+    """Run ``lmfusion hf save FOLDER --out FILE``."""
+    import lmfusion
+    from lmfusion.text.huggingface import check_folder
+
+    lm = lmfusion.load_lm(check_folder(args.folder))
+    from lmfusion.lm.huggingface_file import save
+
+    save(lm, args.out)
+    print(f"wrote {args.out}: {lm.title}")
 
 
 def _lines() -> Iterator[str]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lmfusion.errors import InputError
 from lmfusion.lm.huggingface_models import kind_of, settings_of
-from lmfusion.text.huggingface import import_transformers, quiet
+from lmfusion.text.import_transformers import import_transformers, quiet
 
 LAYER = re.compile(r"(?:^|\.)(?:layer|layers|h)\.(\d+)\.")
 """A layer's number in the name of a weight of transformers."""

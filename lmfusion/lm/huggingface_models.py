@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from lmfusion.errors import InputError
-from lmfusion.text.huggingface import import_transformers
+from lmfusion.text.import_transformers import import_transformers
 
 MOST_LAYERS = 1000
 """More are a damaged file's: every layer takes memory, however narrow it is."""

@@ -165,13 +165,27 @@ def test_transformers_is_imported_for_these_models_alone_and_its_absence_is_one_
     assert "pip install lmfusion[hf]" in done.stdout
 
 
-def test_transformers_can_be_imported_beside_a_torchaudio_that_cannot(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", ["OSError('libc10_cuda.so: cannot open')", "RuntimeError('no such operator')"])
+def test_transformers_can_be_imported_beside_a_torchaudio_that_cannot(tmp_path: Path, error: str) -> None:
     (tmp_path / "torchaudio").mkdir()
-    (tmp_path / "torchaudio" / "__init__.py").write_text("raise OSError('libc10_cuda.so: cannot open')\n")
+    (tmp_path / "torchaudio" / "__init__.py").write_text(f"raise {error}\n")
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from lmfusion.text.huggingface import import_transformers\n"
-        "import_transformers(); from transformers import BertModel; print(BertModel.__name__)\n"
+        "from lmfusion.text.import_transformers import import_transformers\n"
+        "import_transformers(); import_transformers()\n"
+        "from transformers import BertModel; print(BertModel.__name__)\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "BertModel", done.stderr[-2000:]
+    assert done.stderr.count("torchaudio does not fit") == 1
+
+
+def test_a_torchaudio_that_can_be_imported_stays(tmp_path: Path) -> None:
+    (tmp_path / "torchaudio.py").write_text("WORKS = True\n")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from lmfusion.text.import_transformers import hide_broken_torchaudio\n"
+        "hide_broken_torchaudio(); import torchaudio; print(torchaudio.WORKS)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("True", "")
