@@ -152,6 +152,12 @@ train_lm() {
         "${BOOKKEEPING[@]}" "$@"
 }
 
+# bpe_files: sets BPE_FILES to the flags that name the file of the BPE; --bpe lmfusion in TEXT_FLAGS brings its own.
+bpe_files() {
+    BPE_FILES=(--sentencepiece-model "$DATA_DIR/spm.model")
+    [[ " ${TEXT_FLAGS[*]} " != *" --bpe lmfusion "* ]] || BPE_FILES=()
+}
+
 # train_seq2seq NAME FLAGS...: one translation model on $BITEXT. FLAGS choose it:
 #   baseline:       --arch lmfusion_tiny
 #   SRC-ELMO+SHDEMB: "${SRC_ELMO_SHDEMB[@]}" after src_elmo_shdemb LM
@@ -159,6 +165,7 @@ train_seq2seq() {
     local name="$1"
     shift
     bookkeeping "$S2S_VALIDATE_EVERY" "$OUT/$name"
+    bpe_files
     live "$OUT/$name" train --label "$name" --updates "$S2S_UPDATES" --seed "$SEED" --data "$BITEXT" -- \
         fairseq-train "$BITEXT" -s "$SRC" -t "$TGT" --task translation \
         --encoder-embed-dim "$S2S_DIM" --encoder-ffn-embed-dim "$S2S_FFN" --encoder-layers "$S2S_LAYERS" \
@@ -171,7 +178,7 @@ train_seq2seq() {
         --lr "$S2S_LR" --lr-scheduler polynomial_decay --warmup-updates "$S2S_WARMUP" --end-learning-rate 1e-5 \
         --total-num-update "$S2S_UPDATES" --max-update "$S2S_UPDATES" --patience "$S2S_PATIENCE" \
         --max-tokens "$S2S_TOKENS" \
-        "${TEXT_FLAGS[@]}" --sentencepiece-model "$DATA_DIR/spm.model" "${BOOKKEEPING[@]}" \
+        "${TEXT_FLAGS[@]}" ${BPE_FILES[@]+"${BPE_FILES[@]}"} "${BOOKKEEPING[@]}" \
         ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} "$@"
 }
 
@@ -194,10 +201,11 @@ src_elmo_shdemb() {
 # generate NAME: translate the test set with the best checkpoint, into $OUT/NAME/generate.log
 generate() {
     local name="$1"
+    bpe_files
     live "$OUT/$name" generate --label "$name" --sentences "$(wc -l <"$TEST_REFERENCE")" --data "$BITEXT" -- \
         fairseq-generate "$BITEXT" -s "$SRC" -t "$TGT" --path "$OUT/$name/checkpoints/checkpoint_best.pt" \
         --gen-subset test --beam "$BEAM" --batch-size "$GENERATE_SENTENCES" --num-workers 0 \
-        "${TEXT_FLAGS[@]}" --sentencepiece-model "$DATA_DIR/spm.model" \
+        "${TEXT_FLAGS[@]}" ${BPE_FILES[@]+"${BPE_FILES[@]}"} \
         --user-dir "$USER_DIR" "${DEVICE_FLAGS[@]}" \
         ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} ${GENERATE_FLAGS[@]+"${GENERATE_FLAGS[@]}"}
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -72,8 +73,16 @@ def new(data: Prepared, seed: int, language_models: Mapping[str, Path], given: M
         except ValueError as error:
             raise InputError(f"--set {name}={value}: give a number.") from error
     numbers = {**amounts.schedules({**amounts.numbers(data), **given}), **given}
-    hashes = {side: hash_file(path) for side, path in language_models.items()}
+    hashes = {side: _hash_model(path) for side, path in language_models.items()}
     return Plan(hash_file(data.folder / prepared.FILE), seed, hashes, dict(given), numbers)
+
+
+def _hash_model(path: Path) -> str:
+    """Return the SHA-256 of a language model's file, or of the files of its folder that make it what it is."""
+    if path.is_file():
+        return hash_file(path)
+    files = sorted(file for file in path.iterdir() if file.suffix in (".json", ".safetensors"))
+    return hashlib.sha256("".join(f"{file.name} {hash_file(file)}\n" for file in files).encode()).hexdigest()
 
 
 def read(out: Path) -> Plan | None:

@@ -9,8 +9,9 @@ piece are written as ``\\3c;`` (the code point in hexadecimal), so that no two p
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -117,6 +118,15 @@ class PieceTokenizer:
         check_table(tokenizer, symbols, ids, opening)
         return cls(tokenizer, list(symbols), list(ids), tuple(opening))
 
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> PieceTokenizer:
+        """Build a tokenizer from :meth:`to_values`; see :meth:`from_text`."""
+        return cls.from_text(values["tokenizer"], values["symbols"], values["ids"], values["opening"])
+
+    def to_values(self) -> dict[str, Any]:
+        """Return all that makes ids of a text, as plain values."""
+        return {"tokenizer": self.to_text(), "symbols": self.symbols, "ids": self.ids, "opening": list(self.opening)}
+
     def to_text(self) -> str:
         """Return the content of the tokenizer's file, JSON."""
         text: str = self.tokenizer.to_str()
@@ -156,8 +166,8 @@ class PieceTokenizer:
     @property
     def hash(self) -> str:
         """Return the SHA-256 (hex) of all that makes ids of a text: its file, merges included, and the symbols."""
-        parts = [self.to_text(), *self.symbols, *map(str, self.ids), *self.opening]
-        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+        values = {**self.to_values(), "tokenizer": json.loads(self.to_text())}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     @property
     def keeps_case(self) -> bool:

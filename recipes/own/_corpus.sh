@@ -29,11 +29,28 @@ if [[ -n "$TEXT_LANG" ]]; then
     METRIC=rouge
 fi
 
+LM_TEXT_FLAGS=("${TEXT_FLAGS[@]}")
+
+# side_bpe SIDE NAME PIECES: adds the flags of a side to TEXT_FLAGS: a Hugging Face model's pieces, or Moses and BPE
+side_bpe() {
+    if [[ -n "$3" ]]; then
+        TEXT_FLAGS+=("--$1-bpe" "pieces:$3")
+    else
+        TEXT_FLAGS+=("--$1-bpe" "sentencepiece:$DATA_DIR/spm.model" "--$1-moses" "${TEXT_LANG:-$2}")
+    fi
+}
+
+if [[ -n "${SRC_PIECES:-}${TGT_PIECES:-}" ]]; then
+    TEXT_FLAGS=(--bpe lmfusion)
+    side_bpe src "$SRC" "${SRC_PIECES:-}"
+    side_bpe tgt "$TGT" "${TGT_PIECES:-}"
+fi
+
 # own_lm NAME LANG FLAGS...: a language model of this text, which holds its own tokenizer and BPE
 own_lm() {
     local name="$1" lang="$2"
     shift 2
-    train_lm "$name" "$lang" "${TEXT_FLAGS[@]}" --tokenizer moses_monolingual --moses-lang "$lang" \
+    train_lm "$name" "$lang" "${LM_TEXT_FLAGS[@]}" --tokenizer moses_monolingual --moses-lang "$lang" \
         --sentencepiece-model "$DATA_DIR/spm.model" "$@"
 }
 
