@@ -63,9 +63,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     bpe.add_argument("--spm", type=Path, metavar="FILE", help="take over this sentencepiece model …")
     group.add_argument("--dict", type=Path, metavar="FILE", help="… with its dictionary (default: dict.txt beside it)")
     for side, name in (("src", "source"), ("tgt", "target")):
-        text = (
-            f"encode the {name} with the tokenizer of this Hugging Face model, its LM in training; not by Moses and BPE"
-        )
+        text = f"encode the {name} with the tokenizer of this Hugging Face model, in place of Moses and BPE"
         group.add_argument(f"--{side}-hf", type=Path, metavar="FOLDER", help=text)
     group.add_argument("--max-length", type=int, default=250, metavar="N", help="most symbols of a sentence (250)")
     group.add_argument("--max-ratio", type=float, metavar="X", help="of a pair's lengths (3; 0, any: for summaries)")

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lmfusion.errors import InputError
+from lmfusion.lm.huggingface_adapters import AdaptableLM
 from lmfusion.lm.huggingface_config import DTYPES, HuggingFaceConfig
 from lmfusion.lm.huggingface_file import is_file_of, read_file
 from lmfusion.lm.huggingface_folder import LAYER, licence, model_type, read_weights
@@ -25,11 +26,14 @@ from lmfusion.lm.vocabulary import BOS, Vocabulary
 from lmfusion.text.huggingface import PieceTokenizer
 from lmfusion.text.import_transformers import import_transformers
 
-_EMBEDDINGS = ("embeddings", "embeddings_project", "wte", "wpe", "embed_tokens", "embed_in")
-_STACKS = ("encoder.layer", "transformer.layer", "layers", "h")
+_EMBEDDINGS = ("embeddings", "embeddings_project", "wte", "wpe", "embed_tokens", "embed_in", "embed_positions")
+_EMBEDDINGS += ("layernorm_embedding",)
+_STACKS = ("encoder.layer", "transformer.layer", "layers", "h", "block")
+_ANY_LENGTH = 1 << 20
+"""Positions of a model that has no table of them (T5)."""
 
 
-class HuggingFaceLM(PretrainedLM):
+class HuggingFaceLM(AdaptableLM):
     """A model of transformers without a head, and its tokenizer.
 
     Ids are those of a fairseq dictionary, in which the tokenizer's pieces stand behind fairseq's four symbols; a table
@@ -60,12 +64,13 @@ class HuggingFaceLM(PretrainedLM):
         self.num_layers = about.num_hidden_layers
         self.embed_dim = self.state_dim = about.hidden_size
         self.state_names = ["embedding", *(f"layer {number}" for number in range(1, self.num_layers + 1))]
-        self.positions: int = about.max_position_embeddings
+        self.positions: int = getattr(about, "max_position_embeddings", _ANY_LENGTH)
         if kind.offset_positions:
             self.positions -= about.pad_token_id + 1
         # Rows without a mask have no padding. transformers would look for it, and warn of GPT-2's first symbol.
         about.pad_token_id = None
         self.to(DTYPES[config.dtype])
+        self.build_adapters()
         self.register_load_state_dict_post_hook(_check_ids)
         self.title = (  # type: ignore[misc]
             f"{type(self).title} {config.model_type} ({self.num_layers} layers, licence {config.licence})"
@@ -88,8 +93,12 @@ class HuggingFaceLM(PretrainedLM):
         Raises:
             InputError: if one of them is missing, damaged or unsupported, or the weights are incomplete.
         """
+        given = {key: value for key, value in overrides.items() if value is not None}
+        rank = given.pop("lora", None)
         if path.is_file():
-            return read_file(path, lambda config, symbols: cls.build(config, symbols, **overrides))
+            lm = read_file(path, lambda config, symbols: cls.build(config, symbols, **given))
+            assert isinstance(lm, HuggingFaceLM)
+            return lm.adapted(rank)
         name = model_type(path)
         kind_of(name)
         settings, weights = read_weights(path, str(name))
@@ -102,7 +111,6 @@ class HuggingFaceLM(PretrainedLM):
             "licence": licence(path),
             "transformers": import_transformers().__version__,
         }
-        given = {key: value for key, value in overrides.items() if value is not None}
         lm = cls.build(config, tokenizer.symbols, **given)
         assert isinstance(lm, HuggingFaceLM)
         lm.model.load_state_dict(
@@ -110,7 +118,7 @@ class HuggingFaceLM(PretrainedLM):
         )
         lm.vocabulary.adopt(tokenizer)
         check_table(lm.vocabulary.model_ids, lm.token_embedding.num_embeddings, str(path))
-        return lm
+        return lm.adapted(rank)
 
     @classmethod
     def make_vocabulary(cls, config: dict[str, Any], symbols: list[str]) -> Vocabulary:

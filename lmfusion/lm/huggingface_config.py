@@ -11,6 +11,9 @@ from lmfusion.lm.vocabulary import BOS
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
+ADAPTER = ".lora_"
+"""What the names of weights of low-rank adapters have in them."""
+
 
 @dataclass
 class HuggingFaceConfig:
@@ -25,6 +28,7 @@ class HuggingFaceConfig:
         transformers: version that read the folder.
         dropout: replaces that of the settings.
         attention_dropout: replaces that of the settings.
+        lora: rank of the low-rank adapters that are trained in place of the weights; None: there are none.
         dtype: of the weights, one of :data:`DTYPES`; 16 bits are for frozen models.
     """
 
@@ -36,4 +40,5 @@ class HuggingFaceConfig:
     transformers: str = ""
     dropout: float | None = None
     attention_dropout: float | None = None
+    lora: int | None = None
     dtype: str = "float32"

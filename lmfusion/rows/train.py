@@ -82,8 +82,8 @@ def check(asked: Asked) -> None:
     for script, side in GIVEN.items():
         if script in asked.lms() and names[side] in asked.data.tokenizers:
             raise InputError(
-                f"{asked.data.folder}: {names[side]} is in the pieces of a model of Hugging Face, which is its language "
-                f"model: give the folder of that by --{side}-lm."
+                f"{asked.data.folder}: {names[side]} is in the pieces of a model of Hugging Face, its language model: "
+                f"give the folder of that by --{side}-lm."
             )
 
 

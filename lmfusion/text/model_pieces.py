@@ -1,4 +1,4 @@
-"""Text in the pieces of a Hugging Face model, line by line, and what a folder of prepared text keeps of its tokenizer."""
+"""Text in the pieces of a Hugging Face model, and the file that prepared text keeps of its tokenizer."""
 
 from __future__ import annotations
 

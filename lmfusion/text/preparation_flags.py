@@ -72,6 +72,6 @@ def _check(args: argparse.Namespace) -> None:
         raise textio.DataError(f"--bitext-lines {args.bitext_lines}: give a number above 0")
     if other := set(args.lm_langs or ()) - set(own) if model_folders(args) else set():
         raise textio.DataError(
-            f"--lm-langs {' '.join(sorted(other))}: that side is in the pieces of a model of Hugging Face, which is its "
+            f"--lm-langs {' '.join(sorted(other))}: that side is in the pieces of a model of Hugging Face, its "
             f"language model; leave it out"
         )

@@ -116,11 +116,15 @@ def test_what_is_trained_on_it_translates_text_when_folder_and_data_are_gone(
     moved = shutil.copytree(data.folder, tmp_path / "data")
     folder = shutil.copytree(models["bert"], tmp_path / "bert")
     here = prepared.read(moved)
-    flags = ["--arch", "lmfusion_tiny", "--src-fusion", "finetune", "--src-lm", folder, *here.text_flags()]
+    flags = ["--arch", "lmfusion_tiny", "--src-fusion", "finetune", "--src-lm", folder, "--src-lm-lora", 2]
+    flags += here.text_flags()
     commands.ok(*commands.training(tmp_path / "run", 2, *flags, data=here.bitext))
     best = tmp_path / "run" / "checkpoint_best.pt"
     made = commands.ok(*commands.generation(best, *here.text_flags(), data=here.bitext))
     expected = {line.split("\t")[0][2:]: line.split("\t")[2] for line in made.splitlines() if line.startswith("D-")}
+    shown, _ = json.JSONDecoder().raw_decode(commands.ok("lmfusion", "inspect", best, "--json"))
+    (lm,) = shown["language_models"]
+    assert 0 < lm["trained"] < lm["parameters"] / 2, "low-rank adapters alone"
     source = here.text("test", "en").read_text(encoding="utf-8").splitlines()
     for gone in (moved, folder):
         shutil.rmtree(gone)
