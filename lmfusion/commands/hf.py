@@ -16,7 +16,8 @@ EXAMPLE = """example:
   lmfusion hf encode xlm-roberta-base < train.en > train.pieces.en
   lmfusion hf decode xlm-roberta-base < output.pieces.en > output.en
   fairseq-preprocess --srcdict dict.en.txt --trainpref train.pieces …
-  lmfusion hf save xlm-roberta-base --out xlm-r.pt"""
+  lmfusion hf save xlm-roberta-base --out xlm-r.pt
+  lmfusion hf export runs/mine/causal.de/checkpoints/checkpoint_best.pt --out my-lm --licence mit"""
 
 
 def add(commands: Any) -> None:
@@ -36,6 +37,16 @@ def add(commands: Any) -> None:
         if name in ("dictionary", "save"):
             step.add_argument("--out", metavar="FILE", type=Path, required=True, help="file to write")
         step.set_defaults(run=run)
+    _add_export(steps, shape)
+
+
+def _add_export(steps: Any, shape: dict[str, Any]) -> None:
+    about = "write a causal language model of lmfusion as a folder that transformers loads, with tokenizer and card"
+    step = steps.add_parser("export", help=about, description=about, **shape)
+    step.add_argument("checkpoint", metavar="CKPT", help="checkpoint of uni_transformer_lm")
+    step.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder to write")
+    step.add_argument("--licence", metavar="NAME", help="for the model card, as Hugging Face names it: mit, cc-by-4.0")
+    step.set_defaults(run=run_export)
 
 
 def run_dictionary(args: argparse.Namespace) -> None:
@@ -75,6 +86,17 @@ def run_save(args: argparse.Namespace) -> None:
 
     save(lm, args.out)
     print(f"wrote {args.out}: {lm.title}")
+
+
+def run_export(args: argparse.Namespace) -> None:
+    """Run ``lmfusion hf export CKPT --out FOLDER``."""
+    import lmfusion
+
+    lmfusion.install()
+    from lmfusion.convert.causal_folder import to_folder
+
+    to_folder(args.checkpoint, args.out, licence=args.licence)
+    print(f"wrote {args.out}")
 
 
 def _lines() -> Iterator[str]:

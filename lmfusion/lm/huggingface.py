@@ -26,7 +26,15 @@ from lmfusion.lm.vocabulary import BOS, Vocabulary
 from lmfusion.text.huggingface import PieceTokenizer
 from lmfusion.text.import_transformers import import_transformers
 
-_EMBEDDINGS = ("embeddings", "embeddings_project", "wte", "wpe", "embed_tokens", "embed_in", "embed_positions")
+_EMBEDDINGS: tuple[str, ...] = (
+    "embeddings",
+    "embeddings_project",
+    "wte",
+    "wpe",
+    "embed_tokens",
+    "embed_in",
+    "embed_positions",
+)
 _EMBEDDINGS += ("layernorm_embedding",)
 _STACKS = ("encoder.layer", "transformer.layer", "layers", "h", "block")
 _ANY_LENGTH = 1 << 20
