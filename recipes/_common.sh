@@ -173,7 +173,7 @@ train_seq2seq() {
         --decoder-layers "$S2S_LAYERS" --decoder-attention-heads "$S2S_HEADS" \
         --encoder-normalize-before --decoder-normalize-before \
         --dropout "$S2S_DROPOUT" --attention-dropout "$S2S_ATTENTION_DROPOUT" \
-        --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
+        --criterion "${TRAIN_CRITERION:-label_smoothed_cross_entropy}" --label-smoothing 0.1 \
         --optimizer adam --adam-betas '(0.9, 0.98)' --adam-eps 1e-8 --clip-norm 1.0 \
         --lr "$S2S_LR" --lr-scheduler polynomial_decay --warmup-updates "$S2S_WARMUP" --end-learning-rate 1e-5 \
         --total-num-update "$S2S_UPDATES" --max-update "$S2S_UPDATES" --patience "$S2S_PATIENCE" \

@@ -28,6 +28,7 @@ from lmfusion.fusion.build import build_fusion
 from lmfusion.fusion.combinations import check_combination, check_shared
 from lmfusion.fusion.config import SIDES, STACKS, FusionConfig, has_positions, integration
 from lmfusion.fusion.interface import Fusion
+from lmfusion.fusion.large_vocabulary import tell_memory
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding, SourceReader
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding, TargetReader
 from lmfusion.lm.interface import Head
@@ -69,6 +70,7 @@ class TransformerLMFusion(TransformerModelBase):
         _fill_defaults(cfg)
         check_combination(cfg)
         check_shared(cfg, task)
+        tell_memory(len(task.target_dictionary), cfg.decoder_embed_dim, getattr(cfg, "_get_parent", lambda: None)())
         _use_stored_lm(cfg)
         described = any(getattr(cfg, f"{side}_lm_config") for side in SIDES)
         nested = TransformerConfig.from_namespace(cfg)

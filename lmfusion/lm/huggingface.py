@@ -26,16 +26,10 @@ from lmfusion.lm.vocabulary import BOS, Vocabulary
 from lmfusion.text.huggingface import PieceTokenizer
 from lmfusion.text.import_transformers import import_transformers
 
-_EMBEDDINGS: tuple[str, ...] = (
-    "embeddings",
-    "embeddings_project",
-    "wte",
-    "wpe",
-    "embed_tokens",
-    "embed_in",
-    "embed_positions",
+_EMBEDDINGS = (
+    *("embeddings", "embeddings_project", "wte", "wpe", "embed_tokens", "embed_in", "embed_positions"),
+    "layernorm_embedding",
 )
-_EMBEDDINGS += ("layernorm_embedding",)
 _STACKS = ("encoder.layer", "transformer.layer", "layers", "h", "block")
 _ANY_LENGTH = 1 << 20
 """Positions of a model that has no table of them (T5)."""

@@ -46,6 +46,12 @@ if [[ -n "${SRC_PIECES:-}${TGT_PIECES:-}" ]]; then
     side_bpe tgt "$TGT" "${TGT_PIECES:-}"
 fi
 
+# The logits of a large vocabulary would take gigabytes: the same loss, some tokens at a time
+if [[ -n "${TGT_PIECES:-}" ]] && (($(wc -l <"$DATA_DIR/dict.$TGT.txt") >= 50000)); then
+    # shellcheck disable=SC2034  # recipes/_common.sh uses it
+    TRAIN_CRITERION=chunked_label_smoothed_cross_entropy
+fi
+
 # own_lm NAME LANG FLAGS...: a language model of this text, which holds its own tokenizer and BPE
 own_lm() {
     local name="$1" lang="$2"
