@@ -17,6 +17,7 @@ from lmfusion.described import model_config, prior, start, stored_lm
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
 from lmfusion.fusion.elmo import chosen_states
+from lmfusion.lm.huggingface_config import ADAPTER
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
 from lmfusion.lm.old_checkpoints import RELEASED
@@ -210,6 +211,7 @@ def _language_model(side: str, config: Mapping[str, Any], weights: Mapping[str, 
     place = PretrainedLM.layer_of if family is None else family.layer_of
     places = {key: place(key[len(prefix) :]) for key in inside} if layers else {}
     kept = {key: inside[key] for key, number in places.items() if number is not None and number <= layers}
+    kept |= {key: inside[key] for key in inside if stored["lm"].get("lora") and ADAPTER not in key}
     trained = 0 if stored.get("frozen", fusion == ELMO) else parameters - count_parameters(kept)
     scale = config.get(f"{side}_lm_lr_scale")
     return LanguageModel(

@@ -51,7 +51,7 @@ set -euo pipefail
 # What a recipe may set after sourcing this: further flags of training and generation, of generation only, the score.
 TASK_FLAGS=() GENERATE_FLAGS=() METRIC=bleu
 # And instead of a transformer's: flags for the size of a language model, of a translation model, and the optimizer.
-LM_SHAPE=() S2S_SHAPE=() OPTIMIZER=(--optimizer adam --adam-betas '(0.9, 0.98)' --adam-eps 1e-8)
+LM_SHAPE=() S2S_SHAPE=() S2S_OPTIMIZER=(--optimizer adam --adam-betas '(0.9, 0.98)' --adam-eps 1e-8)
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 [[ -f "$ROOT/scripts/setup.sh" ]] || export NO_SETUP=1 # not a clone: the recipes of an installed package
@@ -170,6 +170,12 @@ train_bert() {
         "${BOOKKEEPING[@]}" "$@"
 }
 
+# bpe_files: sets BPE_FILES to the flags that name the file of the BPE; --bpe lmfusion in TEXT_FLAGS brings its own.
+bpe_files() {
+    BPE_FILES=(--sentencepiece-model "$DATA_DIR/spm.model")
+    [[ " ${TEXT_FLAGS[*]} " != *" --bpe lmfusion "* ]] || BPE_FILES=()
+}
+
 # train_seq2seq NAME FLAGS...: one translation model on $BITEXT. FLAGS choose it:
 #   baseline:       --arch lmfusion_tiny
 #   SRC-ELMO+SHDEMB: "${SRC_ELMO_SHDEMB[@]}" after src_elmo_shdemb LM
@@ -182,14 +188,15 @@ train_seq2seq() {
     shift
     ((${#S2S_SHAPE[@]} == 0)) || shape=("${S2S_SHAPE[@]}")
     bookkeeping "$S2S_VALIDATE_EVERY" "$OUT/$name"
+    bpe_files
     live "$OUT/$name" train --label "$name" --updates "$S2S_UPDATES" --seed "$SEED" --data "$BITEXT" -- \
         fairseq-train "$BITEXT" -s "$SRC" -t "$TGT" --task translation \
-        "${shape[@]}" --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
-        "${OPTIMIZER[@]}" --clip-norm 1.0 \
+        "${shape[@]}" --criterion "${TRAIN_CRITERION:-label_smoothed_cross_entropy}" --label-smoothing 0.1 \
+        "${S2S_OPTIMIZER[@]}" --clip-norm 1.0 \
         --lr "$S2S_LR" --lr-scheduler polynomial_decay --warmup-updates "$S2S_WARMUP" --end-learning-rate 1e-5 \
         --total-num-update "$S2S_UPDATES" --max-update "$S2S_UPDATES" --patience "$S2S_PATIENCE" \
         --max-tokens "$S2S_TOKENS" \
-        "${TEXT_FLAGS[@]}" --sentencepiece-model "$DATA_DIR/spm.model" "${BOOKKEEPING[@]}" \
+        "${TEXT_FLAGS[@]}" ${BPE_FILES[@]+"${BPE_FILES[@]}"} "${BOOKKEEPING[@]}" \
         ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} "$@"
 }
 
@@ -217,10 +224,11 @@ generate() { translate "$1" generate test "$1" "$TEST_REFERENCE"; }
 translate() {
     local name="$1" step="$2" set="$3" model="$4" reference="$5"
     shift 5
+    bpe_files
     live "$OUT/$name" "$step" --label "$name" --sentences "$(wc -l <"$reference")" --data "$BITEXT" -- \
         fairseq-generate "$BITEXT" -s "$SRC" -t "$TGT" --path "$OUT/$model/checkpoints/checkpoint_best.pt" \
         --gen-subset "$set" --beam "$BEAM" --batch-size "$GENERATE_SENTENCES" --num-workers 0 \
-        "${TEXT_FLAGS[@]}" --sentencepiece-model "$DATA_DIR/spm.model" \
+        "${TEXT_FLAGS[@]}" ${BPE_FILES[@]+"${BPE_FILES[@]}"} \
         --user-dir "$USER_DIR" "${DEVICE_FLAGS[@]}" \
         ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} ${GENERATE_FLAGS[@]+"${GENERATE_FLAGS[@]}"} "$@"
 }

@@ -19,6 +19,7 @@ from lmfusion.fusion.build import build_fusion, prepare_starts, stack_config
 from lmfusion.fusion.combinations import check_combination, check_shared
 from lmfusion.fusion.config import STACKS, FusionConfig, integration, read_by_layers, starts_stack
 from lmfusion.fusion.holder import HoldsLMs, fill_defaults, truncate_to_model, use_stored_lm
+from lmfusion.fusion.large_vocabulary import tell_memory
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding, SourceReader
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding, TargetReader
 from lmfusion.lm.interface import Head
@@ -51,6 +52,7 @@ class TransformerLMFusion(HoldsLMs, TransformerModelBase):
         fill_defaults(cfg, FusionConfig)
         check_combination(cfg)
         check_shared(cfg, task)
+        tell_memory(len(task.target_dictionary), cfg.decoder_embed_dim, getattr(cfg, "_get_parent", lambda: None)())
         described = use_stored_lm(cfg)
         nested = TransformerConfig.from_namespace(cfg)
         nested.decoder.input_dim = nested.decoder.output_dim = nested.decoder.embed_dim

@@ -85,6 +85,8 @@ def environment(data: Prepared, out: Path, numbers: Mapping[str, str], threads: 
         "TGT": data.target,
         "TEXT_LANG": data.text_language or "",
         "TOKENIZER": data.tokenizer,
+        "SRC_PIECES": str(data.pieces(data.source) or ""),
+        "TGT_PIECES": str(data.pieces(data.target) or ""),
         "NO_SETUP": "1",
         "OMP_NUM_THREADS": str(threads),
         SHOW: "1",

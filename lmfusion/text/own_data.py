@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,8 @@ class Settings:
         workers: processes; None: one a core.
         tokenizer: ``none``, sentencepiece reads text as it is, or ``moses``; None: as this folder was made, or that
             of the BPE that is taken over, ``moses`` where that does not say; else none.
+        source_model: folder of a Hugging Face model whose tokenizer encodes the source; None: Moses and BPE.
+        target_model: the same of the target.
     """
 
     bpe_size: int | None = None
@@ -43,6 +45,8 @@ class Settings:
     max_ratio: float | None = None
     workers: int | None = None
     tokenizer: str | None = None
+    source_model: Path | None = None
+    target_model: Path | None = None
 
     def check(self) -> None:
         """Refuse a BPE that is not there, before anything is read.
@@ -68,16 +72,25 @@ class Settings:
         before = prepared.read(described).tokenizer if described else None
         return self.tokenizer or before or (MOSES if self.bpe_model else NO_TOKENIZER)
 
+    def own_bpe(self, request: Request) -> tuple[str, ...]:
+        """Return the languages of the sides with a BPE of their own; the others have a model's pieces."""
+        models = (self.source_model, self.target_model)
+        sides = tuple(side for side, model in zip(request.sides, models) if model is None)
+        return (request.languages if sides else ()) if request.text_language else sides
+
     def words(self, request: Request, corpus: Path, out: Path) -> list[str]:
         """Return the command line of :mod:`lmfusion.text.prepare`."""
         one = request.text_language
         ratio = self.max_ratio if self.max_ratio is not None else 0 if one else 3
         words = [str(corpus), "-s", request.source, "-t", request.target, "--out", str(out)]
         words += ["--seed", str(request.seed), "--max-length", str(self.max_length), "--max-ratio", str(ratio)]
+        for flag, folder in (("--src-hf", self.source_model), ("--tgt-hf", self.target_model)):
+            words += [flag, str(folder)] if folder else []
+        own = self.own_bpe(request)
         if self.bpe_model:
             words += ["--spm", str(self.bpe_model), "--dict", str(self.given_dictionary)]
-        else:
-            texts = [corpus / f"mono.train.{language}" for language in request.languages]
+        elif own or self.bpe_size:
+            texts = [corpus / f"mono.train.{language}" for language in own]
             words += ["--bpe-size", str(self.bpe_size or bpe_size.choose(texts))]
         words += ["--tokenizer", self.tokenizer_of(out), *(["--text-lang", one] if one else [])]
         return words + (["--workers", str(self.workers)] if self.workers else [])
@@ -105,8 +118,9 @@ def make(request: Request, out: Path, settings: Settings) -> Prepared:
     words = settings.words(request, out / CORPUS, out)
     preparation = OwnPreparation(prepare.parse_args(words), given)
     preparation.run()
-    texts = data_table.measure(out, request.sides, request.languages, preparation.counts)
-    made = describe(request, out, settings, texts, found["sources"])
+    texts = data_table.measure(out, request.sides, settings.own_bpe(request), preparation.counts)
+    hashes = {side: tokenizer.hash for side, tokenizer in preparation.tokenizers.items()}
+    made = replace(describe(request, out, settings, texts, found["sources"]), tokenizers=hashes)
     made.save()
     data_table.show(made, texts, preparation.counts.get(LEFT_OUT, {}))
     return made
@@ -158,7 +172,7 @@ def describe(request: Request, out: Path, settings: Settings, texts: list[Text],
         kind=SUMMARIZATION if request.text_language else TRANSLATION,
         pairs=by_name[f"train {request.source}"].lines,
         text_language=request.text_language,
-        symbols={language: by_name[f"text {language} train"].symbols for language in request.languages},
+        symbols={language: by_name[f"text {language} train"].symbols for language in settings.own_bpe(request)},
         longest=max(text.longest for text in texts),
         source_limit=settings.max_length if request.text_language else None,
         tokenizer=settings.tokenizer_of(out),

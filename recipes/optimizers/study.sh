@@ -23,16 +23,16 @@ export BITEXT_LINES="${BITEXT_LINES:-2500}" S2S_UPDATES="${S2S_UPDATES:-1500}" S
 
 . recipes/debian_ende/_corpus.sh
 
-# optimizer_flags NAME: sets OPTIMIZER to its flags
+# optimizer_flags NAME: sets S2S_OPTIMIZER to its flags
 optimizer_flags() {
     case "$1" in
-    sgd) OPTIMIZER=(--optimizer sgd --momentum 0) ;;
-    momentum) OPTIMIZER=(--optimizer sgd --momentum 0.9) ;;
-    nag) OPTIMIZER=(--optimizer nag --momentum 0.9) ;;
-    adagrad | adadelta) OPTIMIZER=(--optimizer "$1") ;;
-    rmsprop) OPTIMIZER=(--optimizer rmsprop --rmsprop-alpha 0.98) ;;
-    adam) OPTIMIZER=(--optimizer adam --adam-betas '(0.9, 0.98)') ;;
-    adamaxw) OPTIMIZER=(--optimizer adamax --adamax-betas '(0.9, 0.98)' --weight-decay 0.01) ;;
+    sgd) S2S_OPTIMIZER=(--optimizer sgd --momentum 0) ;;
+    momentum) S2S_OPTIMIZER=(--optimizer sgd --momentum 0.9) ;;
+    nag) S2S_OPTIMIZER=(--optimizer nag --momentum 0.9) ;;
+    adagrad | adadelta) S2S_OPTIMIZER=(--optimizer "$1") ;;
+    rmsprop) S2S_OPTIMIZER=(--optimizer rmsprop --rmsprop-alpha 0.98) ;;
+    adam) S2S_OPTIMIZER=(--optimizer adam --adam-betas '(0.9, 0.98)') ;;
+    adamaxw) S2S_OPTIMIZER=(--optimizer adamax --adamax-betas '(0.9, 0.98)' --weight-decay 0.01) ;;
     *) die "OPTIMIZERS: $1 is none of sgd momentum nag adagrad adadelta rmsprop adam adamaxw." ;;
     esac
 }

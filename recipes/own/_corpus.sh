@@ -34,18 +34,43 @@ if [[ -n "$TEXT_LANG" ]]; then
     METRIC=rouge
 fi
 
+LM_TEXT_FLAGS=("${TEXT_FLAGS[@]}")
+
+# side_bpe SIDE NAME PIECES: adds the flags of a side to TEXT_FLAGS: a Hugging Face model's pieces, or Moses and BPE
+side_bpe() {
+    if [[ -n "$3" ]]; then
+        TEXT_FLAGS+=("--$1-bpe" "pieces:$3")
+    else
+        TEXT_FLAGS+=("--$1-bpe" "sentencepiece:$DATA_DIR/spm.model")
+        [[ "$TOKENIZER" == none ]] || TEXT_FLAGS+=("--$1-moses" "${TEXT_LANG:-$2}")
+    fi
+}
+
+if [[ -n "${SRC_PIECES:-}${TGT_PIECES:-}" ]]; then
+    TEXT_FLAGS=(--bpe lmfusion)
+    side_bpe src "$SRC" "${SRC_PIECES:-}"
+    side_bpe tgt "$TGT" "${TGT_PIECES:-}"
+fi
+
+# The logits of a large vocabulary would take gigabytes: the same loss, some tokens at a time
+if [[ -n "${TGT_PIECES:-}" ]] && (($(wc -l <"$DATA_DIR/dict.$TGT.txt") >= 50000)); then
+    # shellcheck disable=SC2034  # recipes/_common.sh uses it
+    TRAIN_CRITERION=chunked_label_smoothed_cross_entropy
+fi
+
 # own_lm NAME LANG FLAGS...: a language model of this text, which holds its own tokenizer and BPE
 own_lm() {
     local name="$1" lang="$2" own=()
     shift 2
     [[ "$TOKENIZER" == none ]] || own=(--tokenizer moses_monolingual --moses-lang "$lang")
-    train_lm "$name" "$lang" "${TEXT_FLAGS[@]}" ${own[@]+"${own[@]}"} --sentencepiece-model "$DATA_DIR/spm.model" "$@"
+    train_lm "$name" "$lang" "${LM_TEXT_FLAGS[@]}" ${own[@]+"${own[@]}"} --sentencepiece-model "$DATA_DIR/spm.model" "$@"
 }
 
 # own_bert: a BERT of the source language's plain text, in which every line counts as a document
 own_bert() {
-    local lang="${TEXT_LANG:-$SRC}"
-    train_bert "bert.$lang" "$DATA_DIR/lm.$lang" "${TEXT_FLAGS[@]}" --tokenizer moses_monolingual --moses-lang "$lang" \
+    local lang="${TEXT_LANG:-$SRC}" own=()
+    [[ "$TOKENIZER" == none ]] || own=(--tokenizer moses_monolingual --moses-lang "$lang")
+    train_bert "bert.$lang" "$DATA_DIR/lm.$lang" "${LM_TEXT_FLAGS[@]}" ${own[@]+"${own[@]}"} \
         --sentencepiece-model "$DATA_DIR/spm.model"
 }
 
