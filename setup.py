@@ -8,7 +8,7 @@ ROOT = Path(__file__).parent
 README = ROOT / "README.md"
 
 # fairseq 0.12.2, upstream's last release, can neither be installed by pip 24.1 or later nor imported on Python 3.11 or
-# later. ve-fairseq is upstream's later main branch under the same import name and needs 3.11.
+# later. ve-fairseq is upstream's later main branch under the same import name and needs 3.11, which is what is tested.
 RUNTIME = [
     "ve-fairseq>=0.12.3",
     "torch>=2.6",
@@ -45,7 +45,7 @@ setup(
     author="lmfusion contributors",
     license="MIT",
     license_files=["LICENSE"],
-    python_requires=">=3.11",
+    python_requires="==3.11.*",
     packages=[*find_packages(include=["lmfusion", "lmfusion.*"]), *SCRIPTS],
     package_dir=SCRIPTS,
     package_data={

@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
         commands,
         "embed",
         text,
-        "lmfusion embed --corpus DATA/bpe/mono.train.en --out en.vec --neighbours house green",
+        "lmfusion embed --corpus DATA/bpe/mono.train.en --out en.vec --neighbours library package",
         'fairseq-train DATA/bitext-all --user-dir "$(lmfusion user-dir)" --arch src_ft_tiny --src-lm en.vec ...',
         more=". It needs gensim: pip install 'lmfusion[static]'.",
     )

@@ -62,7 +62,23 @@ def run(commands: Mapping[str, argparse.ArgumentParser], args: argparse.Namespac
     for words in lines:
         parser = _StrictParser(prog=f"{args.file}: {words[0]}", parents=[commands[words[0]]], add_help=False)
         steps.append((words, parser.parse_args(words[1:])))
+    _check_folders(args.file, {words[0]: step for words, step in steps})
     for number, (words, step) in enumerate(steps, start=1):
         print(f"[{number}/{len(steps)}] lmfusion {shlex.join(words)}", flush=True)
         if not args.dry_run:
             step.run(step)
+
+
+def _check_folders(path: Path, steps: Mapping[str, argparse.Namespace]) -> None:
+    """Refuse sections that read another folder than the section before them writes.
+
+    Raises:
+        InputError: naming both.
+    """
+    data, train, pack = (steps.get(name) for name in STEPS[:3])
+    if data and train and Path(train.data) != Path(data.out):
+        raise InputError(
+            f"{path}: train reads data: {train.data}, but data writes out: {data.out}. Give the same folder."
+        )
+    if train and pack and Path(train.out) not in Path(pack.model).parents:
+        raise InputError(f"{path}: pack reads model: {pack.model}, which is not in train's out: {train.out}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -46,9 +47,15 @@ def remember(path: Path, state: dict[str, Any]) -> None:
 
 def _kit(asked: Any) -> TextKit | None:
     """Return the kit of the models of this process, where the command line asks for nothing itself."""
-    if not _reading_text or (asked is not None and getattr(asked, "_name", asked) is not None):
+    if not _reads_text() or (asked is not None and getattr(asked, "_name", asked) is not None):
         return None
     return _kits[0] if _kits and all(kit == _kits[0] for kit in _kits) else None
+
+
+def _reads_text() -> bool:
+    """Return whether this is ``fairseq-interactive``; as ``python -m fairseq_cli.interactive`` its main is not ours."""
+    started = getattr(sys.modules["__main__"], "__file__", None) or ""
+    return _reading_text or Path(started).parts[-2:] == ("fairseq_cli", "interactive.py")
 
 
 def read_text(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -114,33 +115,40 @@ def check_same(before: Plan, now: Plan, out: Path) -> None:
             raise InputError(f"{out} was begun with another {flag}{said}. Choose another --out, or delete that folder.")
 
 
-def within(plan: Plan, minutes: float, seconds: Mapping[str, float], jobs: int) -> Plan:
+def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float], jobs: int) -> Plan:
     """Return the plan with as many updates as fit into the time.
 
     Args:
         plan: with the updates by the amount of text, which are not exceeded.
         minutes: for everything.
+        spent: minutes of these that are over.
         seconds: of an update, by the name of the script: rows, and the language models to be trained.
         jobs: that run beside each other.
 
     Raises:
         InputError: the time is too short.
     """
-    lms = [value for name, value in seconds.items() if name in ("lm", "causal_lm")]
-    rows = [value for name, value in seconds.items() if name not in ("lm", "causal_lm")]
-    left = minutes * 60 * RESERVE
-    share = LM_SHARE if lms and rows else 1.0 if lms else 0.0
-    found = {}
-    for name, costs, time in (("LM_UPDATES", lms, share * left), ("S2S_UPDATES", rows, (1 - share) * left)):
-        if not costs:
-            continue
-        beside = SLOWER_BESIDE if min(jobs, len(costs)) > 1 else 1.0
-        one = beside * max(sum(costs) / jobs, max(costs))
-        updates = min(int(plan.numbers[name]), int(time / one))
-        if updates < LEAST:
-            least = minutes * LEAST * one / max(time, 1e-9)
-            raise InputError(f"--minutes {minutes:g}: too short; with these rows it takes {least:.0f} at least.")
-        found[name] = str(updates)
-    free = {name: value for name, value in found.items() if name not in plan.set}
+    stages = _stages(seconds, jobs)
+    least = spent + LEAST * max(one / share for one, share in stages.values()) / 60 / RESERVE
+    if least > minutes:
+        raise InputError(f"--minutes {minutes:g}: too short; here these rows take {math.ceil(least)} at least.")
+    left = (minutes - spent) * 60 * RESERVE
+    fitting = {
+        name: str(min(int(plan.numbers[name]), int(share * left / one))) for name, (one, share) in stages.items()
+    }
+    free = {name: value for name, value in fitting.items() if name not in plan.set}
     numbers = amounts.schedules({**plan.numbers, **free})
     return Plan(plan.data, plan.seed, plan.language_models, plan.set, {**numbers, **plan.set})
+
+
+def _stages(seconds: Mapping[str, float], jobs: int) -> dict[str, tuple[float, float]]:
+    """Return seconds of one update of all that runs in a stage, and the stage's share of the time, by its number."""
+    lms = [value for name, value in seconds.items() if name in ("lm", "causal_lm")]
+    rows = [value for name, value in seconds.items() if name not in ("lm", "causal_lm")]
+    share = LM_SHARE if lms and rows else 1.0 if lms else 0.0
+    found = {}
+    for name, costs, part in (("LM_UPDATES", lms, share), ("S2S_UPDATES", rows, 1 - share)):
+        if costs:
+            beside = SLOWER_BESIDE if min(jobs, len(costs)) > 1 else 1.0
+            found[name] = (beside * max(sum(costs) / jobs, max(costs)), part)
+    return found

@@ -146,8 +146,8 @@ def fixed_plan(asked: Asked, where: Places) -> Plan:
     if asked.minutes is not None:
         began = time.monotonic()
         seconds = _calibrate(asked, fresh, where)
-        left = asked.minutes - (time.monotonic() - began) / 60
-        fresh = plan.within(fresh, left, seconds, where.count)
+        spent = (time.monotonic() - began) / 60
+        fresh = plan.within(fresh, asked.minutes, spent, seconds, where.count)
     fresh.save(asked.out)
     return fresh
 
@@ -232,10 +232,9 @@ def _report(asked: Asked, done: Sequence[str]) -> None:
     test = [str(asked.data.text("test", side)) for side in (asked.data.source, asked.data.target)]
     words = [*(str(asked.out / name) for name in folders), "--out", str(asked.out / "report"), "--significance"]
     words += ["--title", asked.title or f"{asked.data.source} to {asked.data.target}"]
-    subprocess.run(
-        [sys.executable, "-m", "lmfusion.cli", "report", *words, "--source", test[0], "--reference", test[1]],
-        check=False,
-    )
+    words += ["--source", test[0], "--reference", test[1]]
+    if subprocess.run([sys.executable, "-m", "lmfusion.cli", "report", *words], check=False).returncode:
+        raise InputError(f"the report failed; what it said is above. Rows and scores are whole in {asked.out}.")
 
 
 def read_data(folder: Path) -> Prepared:

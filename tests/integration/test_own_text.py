@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 import lmfusion
+from lmfusion.checkpoint.reading import read_checkpoint
 
 TINY = {
     **dict.fromkeys(("LM_DIM", "LM_FFN", "S2S_DIM", "S2S_FFN"), "8"),
@@ -77,6 +82,30 @@ def test_rows_end_in_scores_and_a_report(runs: Path) -> None:
     for row in ("baseline", "src_elmo", "shared"):
         assert (runs / row / "scores.json").is_file()
     assert (runs / "report" / "report.html").stat().st_size > 10_000
+
+
+def test_training_that_is_interrupted_or_killed_goes_on_to_the_same_models(runs: Path, folder: Path) -> None:
+    """Ctrl-C in the first training of a row, then a sudden end in the next, then to the end."""
+    numbers = [f"{name}={value}" for name, value in TINY.items()]
+    words = ["train", "data", "--rows", "baseline,src_elmo", "--out", "runs/again", "--set", *numbers]
+    for number, (signal_sent, awaited) in enumerate(((signal.SIGINT, "baseline: "), (signal.SIGKILL, "src_elmo: "))):
+        command = [sys.executable, "-m", "lmfusion.cli", *words]
+        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        with subprocess.Popen(command, cwd=folder, start_new_session=True, **pipes) as process:
+            assert process.stdout is not None
+            seen = list(takewhile(lambda line, awaited=awaited: awaited not in line, process.stdout))
+            os.killpg(process.pid, signal_sent)
+            rest = process.stdout.read()
+        assert process.returncode != 0, [*seen, rest]
+        assert not (folder / "runs" / "again" / "src_elmo" / "scores.json").exists(), number
+        assert "Traceback" not in rest
+    run(folder, *words)
+    for row in ("baseline", "src_elmo"):
+        states = [
+            read_checkpoint(out / row / "checkpoints" / "checkpoint_best.pt") for out in (runs, folder / "runs/again")
+        ]
+        for name, tensor in states[0]["model"].items():
+            assert torch.equal(tensor, states[1]["model"][name]), name
 
 
 def test_a_language_model_of_the_text_reads_plain_text(runs: Path) -> None:

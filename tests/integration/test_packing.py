@@ -110,6 +110,28 @@ def test_interactive_takes_bpe_and_tokenizer_from_the_checkpoint(
         assert any("sentencepiece" in line and "from the checkpoint" in line for line in alone)
 
 
+def test_interactive_as_a_module_takes_them_too(
+    commands: Any, packed: Path, text: Path, translations: list[str]
+) -> None:
+    """``python -m fairseq_cli.interactive`` runs another main than the command does."""
+    words = [
+        "-m",
+        "fairseq_cli.interactive",
+        commands.bitext,
+        "--path",
+        packed,
+        "--input",
+        text,
+        "-s",
+        "en",
+        "-t",
+        "de",
+    ]
+    words += [*BEAM, "--buffer-size", 16, "--user-dir", lmfusion.USER_DIR, "--cpu"]
+    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, check=True)
+    assert detokenized(done.stdout.splitlines()) == [" ".join(line.split()) for line in translations]
+
+
 def test_interactive_says_that_plain_text_needs_a_bpe_where_there_is_none(
     commands: Any, changed: Saved, text: Path
 ) -> None:

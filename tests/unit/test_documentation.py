@@ -40,6 +40,13 @@ def test_the_pages_have_commands() -> None:
     assert len(commands(ROOT / "README.md")) >= 4
 
 
+def test_the_readmes_commands_are_those_of_the_pages_that_are_run() -> None:
+    """tests/system/test_docs.py runs the pages; a page may add options."""
+    run = [words for page in PAGES if page.name != "README.md" for words in commands(page)]
+    for words in commands(ROOT / "README.md"):
+        assert any(set(words) <= set(others) for others in run), words
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_linked_files_exist(page: Path) -> None:
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

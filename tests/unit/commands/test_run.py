@@ -146,6 +146,20 @@ def test_a_dry_run_prints_commands_that_a_shell_reads_back(tmp_path: Path, capsy
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "train: {data: other, rows: baseline, out: r}",
+        "train: {data: d, rows: baseline, out: r}\npack: {model: other/baseline, out: m.lmf}",
+    ],
+)
+def test_sections_have_to_fit_together(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"data: {{pairs: [a.en, a.fr], out: d}}\n{text}\n", encoding="utf-8")
+    assert cli.main(["run", str(path), "--dry-run"]) == 2
+    assert "other" in capsys.readouterr().err
+
+
 def test_a_failed_step_ends_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(f"data: {{pairs: [no.en, no.fr], out: {tmp_path / 'd'}}}\npack: {{model: r, out: m.lmf}}\n")

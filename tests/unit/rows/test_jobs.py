@@ -1,0 +1,51 @@
+"""Scripts beside each other."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lmfusion.rows.jobs import Places, run_all
+
+WAITING = (
+    'echo "$NAME begins"; until [ "$(ls "$FOLDER" | wc -l)" -ge "$AT_LEAST" ]; do sleep 0.02; done; echo "$NAME ends"'
+)
+
+
+def environment(folder: Path, at_least: int, name: str) -> dict[str, str]:
+    (folder / name).touch()
+    return {**os.environ, "FOLDER": str(folder), "AT_LEAST": str(at_least), "NAME": name}
+
+
+def test_as_many_scripts_run_at_once_as_there_are_places(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each waits until the second was started: one after the other they would wait forever."""
+    found = run_all(
+        ["a", "b"], Places(2, 2, 0), lambda _: ["bash", "-c", WAITING], lambda n: environment(tmp_path, 2, n)
+    )
+    assert found == {"a": 0, "b": 0}
+    assert sorted(capfd.readouterr().out.splitlines()) == ["a begins", "a ends", "b begins", "b ends"]
+
+
+def test_each_script_has_its_status_and_a_failed_one_stops_no_other(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    found = run_all(
+        ["3", "0", "7"], Places(1, 1, 0), lambda n: ["bash", "-c", f"echo {n}; exit {n}"], lambda _: {**os.environ}, log
+    )
+    assert found == {"3": 3, "0": 0, "7": 7}
+    assert log.read_text(encoding="utf-8").split() == ["3", "0", "7"]
+
+
+def test_each_place_has_a_gpu_of_its_own(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    show = ["bash", "-c", 'echo "$CUDA_VISIBLE_DEVICES"; sleep 0.3']
+    run_all(["a", "b"], Places(2, 4, 2), lambda _: show, lambda _: {**os.environ}, log)
+    assert sorted(log.read_text(encoding="utf-8").split()) == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    ("count", "cores", "scripts", "threads"), [(2, 8, 2, 4), (2, 8, 1, 8), (4, 2, 4, 1), (1, 1, 3, 1)]
+)
+def test_scripts_share_the_cores(count: int, cores: int, scripts: int, threads: int) -> None:
+    assert Places(count, cores, 0).threads(scripts) == threads

@@ -1,0 +1,106 @@
+"""The plan of a folder of runs: updates that fit into the minutes, and what is another plan."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lmfusion import InputError
+from lmfusion.rows import amounts, plan
+from lmfusion.rows.plan import Plan
+from lmfusion.text.prepared import TRANSLATION, Prepared
+
+ROWS = {"lm": 0.2, "baseline": 0.3, "src_elmo": 0.5}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Prepared:
+    (tmp_path / "data.json").write_text("{}", encoding="utf-8")
+    return Prepared(tmp_path, "en", "fr", TRANSLATION, pairs=10_000, symbols={"en": 4_000_000, "fr": 1_000_000})
+
+
+@pytest.fixture
+def fresh(data: Prepared) -> Plan:
+    return plan.new(data, 1, {}, {})
+
+
+def minutes_of(made: Plan, seconds: dict[str, float], jobs: int) -> float:
+    """How long a plan takes by the seconds of its updates, jobs side by side at full speed."""
+    lms = [made_of * int(made.numbers["LM_UPDATES"]) for name, made_of in seconds.items() if name == "lm"]
+    rows = [made_of * int(made.numbers["S2S_UPDATES"]) for name, made_of in seconds.items() if name != "lm"]
+    return sum(max(sum(stage) / jobs, max(stage)) for stage in (lms, rows) if stage) / 60
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("minutes", [20, 40])
+def test_updates_fit_into_the_minutes_and_use_most_of_them(fresh: Plan, minutes: float, jobs: int) -> None:
+    made = plan.within(fresh, minutes, 2, ROWS, jobs)
+    assert 0.65 * (minutes - 2) < minutes_of(made, ROWS, jobs) < minutes - 2
+
+
+def test_there_are_no_more_updates_than_the_text_is_worth(fresh: Plan) -> None:
+    made = plan.within(fresh, 100_000, 0, ROWS, 1)
+    assert made.numbers == fresh.numbers
+
+
+def test_too_few_minutes_are_refused_and_those_that_are_asked_for_are_enough(fresh: Plan) -> None:
+    with pytest.raises(InputError, match=r"--minutes 0\.5") as refused:
+        plan.within(fresh, 0.5, 1.5, ROWS, 1)
+    least = int(str(refused.value).split("take ")[1].split()[0])
+    made = plan.within(fresh, least, 1.5, ROWS, 1)
+    assert min(int(made.numbers[name]) for name in ("LM_UPDATES", "S2S_UPDATES")) >= plan.LEAST
+    with pytest.raises(InputError):
+        plan.within(fresh, least - 1, 1.5, ROWS, 1)
+
+
+def test_what_is_set_by_hand_is_not_changed_by_the_minutes(data: Prepared) -> None:
+    made = plan.within(plan.new(data, 1, {}, {"S2S_UPDATES": "4000", "S2S_LR": "0.1"}), 20, 0, ROWS, 1)
+    assert (made.numbers["S2S_UPDATES"], made.numbers["S2S_LR"]) == ("4000", "0.1")
+
+
+@pytest.mark.parametrize("pairs", [1, 2_500, 2_501, 50_000, 10**6, 10**9])
+def test_schedules_end_and_validate_whatever_the_amount(data: Prepared, pairs: int) -> None:
+    made = {name: float(value) for name, value in amounts.numbers(replace(data, pairs=pairs)).items()}
+    assert 0 < made["S2S_WARMUP"] < made["S2S_UPDATES"]
+    assert made["S2S_UPDATES"] / made["S2S_VALIDATE_EVERY"] >= 16
+    assert made["S2S_DIM"] % made["S2S_HEADS"] == 0
+
+
+def test_a_plan_is_read_as_it_was_written(fresh: Plan, tmp_path: Path) -> None:
+    assert plan.read(tmp_path / "none") is None
+    fresh.save(tmp_path / "out")
+    found = plan.read(tmp_path / "out")
+    assert found == fresh
+    plan.check_same(found, fresh, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"seed": 2}, "--seed"),
+        ({"data": "other"}, "DATA"),
+        ({"set": {"S2S_LR": "1"}}, "set"),
+        ({"language_models": {"src": "x"}}, "--src-lm"),
+    ],
+)
+def test_another_plan_is_refused_by_what_differs(
+    fresh: Plan, tmp_path: Path, change: dict[str, object], named: str
+) -> None:
+    with pytest.raises(InputError, match=named):
+        plan.check_same(fresh, replace(fresh, **change), tmp_path)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"data": 1}', json.dumps({"seed": 1, "more": 2})])
+def test_a_damaged_plan_is_one_line(tmp_path: Path, content: str) -> None:
+    (tmp_path / "plan.json").write_text(content, encoding="utf-8")
+    with pytest.raises(InputError, match=r"plan\.json"):
+        plan.read(tmp_path)
+
+
+@pytest.mark.parametrize("given", [{"S2S_UPDATE": "3"}, {"S2S_UPDATES": "many"}])
+def test_a_number_that_is_none_is_named(data: Prepared, given: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=next(iter(given))):
+        plan.new(data, 1, {}, given)
