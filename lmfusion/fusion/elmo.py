@@ -72,8 +72,9 @@ class ElmoFusion(Fusion):
         self.dropout = config.representation_dropout or 0.0
         self.stored: StoredStates | None = None
         if config.lm_cache:
-            settings = {"chosen": self.chosen, "half": config.lm_cache_half}
-            self.stored = StoredStates(lm, config.lm_cache, side.fingerprint, **settings)
+            self.stored = StoredStates(
+                lm, config.lm_cache, side.fingerprint, chosen=self.chosen, half=config.lm_cache_half
+            )
 
     @classmethod
     def lm_overrides(cls, config: ElmoConfig) -> Mapping[str, Any]:
