@@ -54,6 +54,17 @@ bitext_bpe() {
     rm -r "$work"
 }
 
+# side_bpe SIDE LANG PIECES: adds the flags of a side to TEXT_FLAGS=(--bpe lmfusion): the pieces of a Hugging Face model, a
+# file that data preparation wrote, or without one the BPE of $DATA_DIR, with Moses before it unless TOKENIZER=none.
+side_bpe() {
+    if [[ -n "$3" ]]; then
+        TEXT_FLAGS+=("--$1-bpe" "pieces:$3")
+    else
+        TEXT_FLAGS+=("--$1-bpe" "sentencepiece:$DATA_DIR/spm.model")
+        [[ "${TOKENIZER:-moses}" == none ]] || TEXT_FLAGS+=("--$1-moses" "$2")
+    fi
+}
+
 # finetune SIDE LM: sets FUSION to the flags of a model whose SIDE (src, tgt) reads the LM's top state and trains it.
 finetune() {
     # shellcheck disable=SC2034  # rows use it

@@ -149,7 +149,7 @@ def run_command(main: Callable[[], None]) -> int:
     """Run `main`; turn what a person can fix into one line on stderr and exit status 1."""
     try:
         main()
-    except DataError as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except OSError as error:

@@ -36,20 +36,10 @@ fi
 
 LM_TEXT_FLAGS=("${TEXT_FLAGS[@]}")
 
-# side_bpe SIDE NAME PIECES: adds the flags of a side to TEXT_FLAGS: a Hugging Face model's pieces, or Moses and BPE
-side_bpe() {
-    if [[ -n "$3" ]]; then
-        TEXT_FLAGS+=("--$1-bpe" "pieces:$3")
-    else
-        TEXT_FLAGS+=("--$1-bpe" "sentencepiece:$DATA_DIR/spm.model")
-        [[ "$TOKENIZER" == none ]] || TEXT_FLAGS+=("--$1-moses" "${TEXT_LANG:-$2}")
-    fi
-}
-
 if [[ -n "${SRC_PIECES:-}${TGT_PIECES:-}" ]]; then
     TEXT_FLAGS=(--bpe lmfusion)
-    side_bpe src "$SRC" "${SRC_PIECES:-}"
-    side_bpe tgt "$TGT" "${TGT_PIECES:-}"
+    side_bpe src "${TEXT_LANG:-$SRC}" "${SRC_PIECES:-}"
+    side_bpe tgt "${TEXT_LANG:-$TGT}" "${TGT_PIECES:-}"
 fi
 
 # The logits of a large vocabulary would take gigabytes: the same loss, some tokens at a time

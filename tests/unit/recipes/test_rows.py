@@ -340,3 +340,29 @@ def test_shellcheck_finds_nothing() -> None:
     command = ["shellcheck", "-x", "-P", "SCRIPTDIR", *(path.relative_to(RECIPES.parent) for path in files)]
     done = subprocess.run(command, cwd=RECIPES.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_rows_with_a_model_of_hugging_face_pretrain_it_and_read_its_pieces(recipes: Recipes) -> None:
+    assert recipes.run("huggingface/src_ft.sh", BERT_LAYERS="3").returncode == 0
+    calls, bert = recipes.calls(), f"{recipes.out}/bert"
+    (pretraining,) = [call for call in calls if call[0] == "recipes/huggingface/pretrain_bert.py"]
+    assert pretraining[pretraining.index("--out") + 1] == bert
+    assert pretraining[pretraining.index("--layers") + 1] == "3"
+    (prepared,) = [call for call in calls if call[0].endswith("data-prep/prepare.py")]
+    assert prepared[prepared.index("--src-hf") + 1] == bert
+    train, generate = (recipes.command("src_ft", step) for step in ("train", "generate"))
+    text = [*("--bpe", "lmfusion", "--src-bpe", f"pieces:{recipes.out}/data/pieces.en.json")]
+    text += ["--tgt-bpe", f"sentencepiece:{recipes.out}/data/spm.model", "--tgt-moses", "de"]
+    for command in (train, generate):
+        begin = command.index("--bpe")
+        assert command[begin : begin + len(text)] == text
+        assert not {"--tokenizer", "--sentencepiece-model"} & set(command)
+    assert train[train.index("--src-lm") + 1] == bert
+    args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(train))
+    assert check_combination(convert_namespace_to_omegaconf(args).model) is None
+
+
+def test_a_model_one_has_already_is_not_pretrained(recipes: Recipes) -> None:
+    assert recipes.run("huggingface/src_elmo.sh", SRC_LM="xlm-r").returncode == 0
+    assert not [call for call in recipes.calls() if call[0].endswith("pretrain_bert.py")]
+    assert "xlm-r" in recipes.command("src_elmo", "train")
