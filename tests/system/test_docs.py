@@ -164,7 +164,7 @@ def test_bert_runs_as_written(place: Path) -> None:
         if " import " in line:
             (place / "bert.pt").unlink()
         if line.startswith("lmfusion train DATA"):
-            line = line.split("#")[0].replace("DATA", "own") + TINY_ROWS + " BERT_UPDATES=9"
+            line = line.split("#")[0].replace("DATA", "own") + TINY_ROWS
         run_lines([line], place)
     assert (place / "my-bert" / "model.safetensors").is_file()
 
