@@ -22,7 +22,9 @@ def install() -> None:
     import lmfusion.text.tokenizer
     import lmfusion.text.two_bpe
     import lmfusion.training.bert_pretraining
-    import lmfusion.training.criterions  # noqa: F401
+    import lmfusion.training.criterions
+    import lmfusion.training.sentence_criterion
+    import lmfusion.training.sentences  # noqa: F401
 
 
 def uninstall() -> None:

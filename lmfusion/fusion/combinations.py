@@ -132,7 +132,27 @@ def _check_side(cfg: Any, side: str) -> None:
             f"--{stack}-embed-path would be ignored: with --{side}-fusion {fusion} the language model takes the place "
             f"of the {stack}'s embeddings."
         )
+
+
+def check_flags(cfg: Any, side: str) -> None:
+    """Refuse flags of a side that belong to no integration chosen, or whose values its integration refuses.
+
+    Args:
+        cfg: a model's flat configuration.
+        side: ``"src"`` or ``"tgt"``.
+
+    Raises:
+        InputError: naming the flag and the fix.
+    """
     _check_owners(cfg, side)
+    for name in FusionConfig.__dataclass_fields__:
+        value = getattr(cfg, name, None) if name.startswith(f"{side}_") and name.endswith("dropout") else None
+        if value is not None and not 0 <= value < 1:
+            raise InputError(f"--{name.replace('_', '-')} {value:g}: give a probability, 0 or more and below 1.")
+    fusion = integration(cfg, side)
+    if fusion is not None:
+        run = getattr(cfg, "_get_parent", lambda: None)()
+        fusion.check(integration_config(cfg, side), lambda name: _flag(side, name), run)
 
 
 def _check_owners(cfg: Any, side: str) -> None:
@@ -152,14 +172,8 @@ def _check_owners(cfg: Any, side: str) -> None:
 
 
 def _check_values(cfg: Any, side: str) -> None:
-    for name in FusionConfig.__dataclass_fields__:
-        value = getattr(cfg, name, None) if name.startswith(f"{side}_") and name.endswith("dropout") else None
-        if value is not None and not 0 <= value < 1:
-            raise InputError(f"--{name.replace('_', '-')} {value:g}: give a probability, 0 or more and below 1.")
+    check_flags(cfg, side)
     fusion = integration(cfg, side)
-    if fusion is not None:
-        run = getattr(cfg, "_get_parent", lambda: None)()
-        fusion.check(integration_config(cfg, side), lambda name: _flag(side, name), run)
     if cfg.no_scale_embedding and getattr(cfg, f"{side}_embed_scale") is not None:
         raise InputError(f"--no-scale-embedding contradicts --{side}-embed-scale: give one of the two.")
     if cfg.no_token_positional_embeddings and getattr(cfg, f"{side}_positions") == OWN:

@@ -76,7 +76,7 @@ def _as_optional(kind: Any) -> Any:
     return Optional[kind.__args__[0]] if isinstance(kind, UnionType) else kind
 
 
-def _side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
+def side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
     """Yield the flags of a side: those of every side, then those of the integrations."""
     name, stack = SIDE_NAMES[side], STACKS[side]
     yield "lm", Optional[str], _flag(f"language model of the {name} language: a checkpoint, or what a family reads")
@@ -107,7 +107,7 @@ _OTHERS = [
 
 FusionConfig: Any = make_dataclass(
     "FusionConfig",
-    [(f"{side}_{name}", kind, spec) for side in SIDES for name, kind, spec in _side_fields(side)] + _OTHERS,
+    [(f"{side}_{name}", kind, spec) for side in SIDES for name, kind, spec in side_fields(side)] + _OTHERS,
     bases=(FlatTransformerConfig,),
 )
 """Flags of ``transformer_lmfusion``: a group per side; one that the chosen integration does not have is an error."""

@@ -90,7 +90,7 @@ class TransformerLMFusion(TransformerModelBase):
         if not described:
             _check_same_lms(cfg, nested)
         for side in SIDES:
-            _remember(cfg, f"{side}_lm_config", getattr(nested, f"{side}_lm_config"))
+            remember(cfg, f"{side}_lm_config", getattr(nested, f"{side}_lm_config"))
         return model
 
     @classmethod
@@ -199,7 +199,7 @@ def _fill_defaults(cfg: Any) -> None:
                 setattr(cfg, name, spec.default)
 
 
-def _remember(cfg: Any, name: str, value: str | None) -> None:
+def remember(cfg: Any, name: str, value: str | None) -> None:
     """Set a value in ``cfg`` and in the configuration that fairseq saves, of which ``cfg`` may be a copy."""
     setattr(cfg, name, value)
     parent = getattr(cfg, "_get_parent", lambda: None)()
@@ -211,7 +211,7 @@ def _use_stored_lm(cfg: Any) -> None:
     """Take an LM's description from the run's checkpoint where a run resumes and the LM's file is gone."""
     given = [side for side in SIDES if getattr(cfg, f"{side}_lm") and not getattr(cfg, f"{side}_lm_config")]
     missing = [side for side in given if not Path(getattr(cfg, f"{side}_lm")).exists()]
-    path = _checkpoint_to_start_from(cfg) if missing else None
+    path = checkpoint_to_start_from(cfg) if missing else None
     if path is None:
         return
     stored = stored_model_config(read_checkpoint(path))
@@ -221,7 +221,7 @@ def _use_stored_lm(cfg: Any) -> None:
 
 def _check_same_lms(cfg: Any, built: Any) -> None:
     """Refuse an LM other than the one in the checkpoint that a run starts from: it would be ignored."""
-    path = _checkpoint_to_start_from(cfg) if any(getattr(cfg, f"{side}_lm") for side in SIDES) else None
+    path = checkpoint_to_start_from(cfg) if any(getattr(cfg, f"{side}_lm") for side in SIDES) else None
     if path is None:
         return
     stored = stored_model_config(read_checkpoint(path))
@@ -234,7 +234,7 @@ def _check_same_lms(cfg: Any, built: Any) -> None:
             )
 
 
-def _checkpoint_to_start_from(cfg: Any) -> Path | None:
+def checkpoint_to_start_from(cfg: Any) -> Path | None:
     """Return the path of the checkpoint that fairseq-train is about to load, if any."""
     parent = getattr(cfg, "_get_parent", lambda: None)()
     options = parent.get("checkpoint") if parent is not None else None

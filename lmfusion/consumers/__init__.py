@@ -1,0 +1,1 @@
+"""Models other than the transformer that take a language model in."""
