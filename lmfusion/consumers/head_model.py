@@ -104,7 +104,7 @@ class HeadsModel(BaseFairseqModel):
     @property
     def specs(self) -> list[HeadSpec]:
         """Return what the heads are for, in order."""
-        return [head.spec for head in self.heads.values()]
+        return [head.spec for head in self.heads.values() if isinstance(head, Head)]
 
     def forward(self, name: str, rows: list[Tensor]) -> Tensor:
         """Compute the logits of a head.
@@ -117,6 +117,7 @@ class HeadsModel(BaseFairseqModel):
             As :meth:`Head.forward`.
         """
         head = self.heads[name]
+        assert isinstance(head, Head)
         with training_autocast(self, self.cpu_bf16):
             return head([self._vector(tokens, head.spec) for tokens in rows])
 

@@ -43,9 +43,7 @@ class HeadSpec:
 
     def __post_init__(self) -> None:
         if self.kind == CLASS and self.pair == COS:
-            raise InputError(
-                f"{self.name}: cos gives one number, and {len(self.classes)} classes need as many: use uv."
-            )
+            raise InputError(f"{self.name}: cos gives one number, {len(self.classes)} classes need as many: use uv.")
         if self.kind == TAGS and self.pair is not None:
             raise InputError(f"{self.name}: tags are for single sentences, not for pairs.")
         if self.kind in (CLASS, TAGS) and len(self.classes) < 2:
@@ -86,9 +84,7 @@ class Head(nn.Module):
         outputs = len(spec.classes) if spec.kind in (CLASS, TAGS) else 1
         self.layer: nn.Linear | None = None
         if spec.pair == COS:
-            self.affine = nn.Parameter(
-                torch.tensor([5.0, 0.0])
-            )  # sigmoid(±5) leaves 0.03 of a score's range at its ends
+            self.affine = nn.Parameter(torch.tensor([1.0, 0.0]))
         else:
             self.layer = nn.Linear(_VECTORS[spec.pair or CONCAT] * channels, outputs)
             nn.init.normal_(self.layer.weight, std=0.02)
@@ -107,7 +103,7 @@ class Head(nn.Module):
         dropped = [dropout(vector, self.rate, self.training) for vector in vectors]
         if self.layer is None:
             scale, shift = self.affine
-            return scale * F.cosine_similarity(*dropped, dim=-1) + shift
+            return scale * F.cosine_similarity(dropped[0], dropped[1], dim=-1) + shift
         logits: Tensor = self.layer(joined(dropped, self.spec.pair))
         return logits if self.spec.kind in (CLASS, TAGS) else logits.squeeze(-1)
 

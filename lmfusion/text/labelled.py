@@ -100,8 +100,8 @@ def columns_of(line: str, path: Path, kind: str | None = None) -> Columns:
         DataError: naming the file, if there is no column of text.
     """
     names = tuple(line.split("\t"))
-    texts = next((pair for pair in _PAIRS if set(pair) <= set(names)), ())
-    texts = texts or next(((name,) for name in _SINGLE if name in names), ())
+    known: tuple[tuple[str, ...], ...] = (*_PAIRS, *((name,) for name in _SINGLE))
+    texts = next((each for each in known if set(each) <= set(names)), ())
     if not texts:
         if len(names) == len(_COLA) and names[1] in ("0", "1"):
             return Columns(tuple(_COLA), ("sentence",), "label", kind or CLASS, named=False)
@@ -175,6 +175,31 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return math.nan
+
+
+def read_texts(path: Path, texts: int) -> tuple[Columns | None, list[Example]]:
+    """Read a file to be labelled: one with names of columns in its first line, or plain lines.
+
+    Args:
+        path: of the file.
+        texts: 1 for sentences, 2 for pairs, between which plain lines have a tab.
+
+    Returns:
+        The columns (None: plain lines), and the rows, with their labels if there are any.
+
+    Raises:
+        DataError: naming file and line of an empty or missing text.
+    """
+    names = next(iter(read_lines(path)), "").split("\t")
+    if any(name in names for name in _SINGLE) or any(set(pair) <= set(names) for pair in _PAIRS):
+        return read_examples(path, labelled=False)
+    examples = []
+    for number, line in enumerate(read_lines(path), start=1):
+        parts = tuple(" ".join(part.split()) for part in line.split("\t"))
+        if len(parts) != texts or not all(parts):
+            raise DataError(f"{path}, line {number}: give {texts} text{'s with a tab between' if texts > 1 else ''}.")
+        examples.append(Example(number, parts))
+    return None, examples
 
 
 def classes_of(examples: Sequence[Example], kind: str) -> list[str]:

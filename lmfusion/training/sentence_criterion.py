@@ -29,7 +29,9 @@ class SentenceTasksConfig(FairseqDataclass):
     smart_steps: int = _flag("SMART: steps of the search for the most distant output", 1)
     smart_step_size: float = _flag("SMART: length of such a step", 1e-3)
     smart_noise: float = _flag("SMART: standard deviation of the noise that the search starts from", 1e-5)
-    smart_norm: ChoiceEnum(list(NORMS)) = _flag("SMART: norm of the ball", INF)  # type: ignore[valid-type]
+    smart_norm: ChoiceEnum(list(NORMS)) = field(  # type: ignore[valid-type]
+        default=INF, metadata={"help": "SMART: norm of the ball"}
+    )
     bregman_weight: float = _flag("SMART: weight of the distance from averaged weights (0: off; paper: 1)", 0.0)
     bregman_momentum: float = _flag("SMART: part of the former average in each new one", 0.99)
     seed: int = II("common.seed")

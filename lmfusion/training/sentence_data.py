@@ -123,8 +123,8 @@ class Encoder:
         tags = [None] * len(pieces) if example.label is None else example.label.split()
         for start, tag in zip(starts, tags):
             if start < len(row) - 1:
-                found = torch.tensor(0) if tag is None else self._target(tag, place)
-                target[start] = found
+                found = None if tag is None else self._target(tag, place)
+                target[start] = 0 if found is None else found
         return Encoded(self.number, (row,), target)
 
 

@@ -107,7 +107,7 @@ def average(meters: Any) -> float:
 
 def correlation(predicted: Sequence[float], wanted: Sequence[float]) -> float:
     """Return Pearson's r by scipy; nan where one side does not vary."""
-    from scipy.stats import pearsonr
+    from scipy.stats import pearsonr  # type: ignore[import-untyped]
 
     if len(predicted) < 2 or len(set(predicted)) < 2 or len(set(wanted)) < 2:
         return float("nan")

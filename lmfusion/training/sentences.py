@@ -35,8 +35,8 @@ class SentencesConfig(FairseqDataclass):
     """Flags of ``--task lmfusion_sentences``."""
 
     data: str = _flag(
-        "one place of data for each task, ':' between: a folder with train.tsv, dev.tsv, test.tsv, or what stands before "
-        "-train.csv; NAME=PLACE names the task",
+        "a place of data for each task, ':' between: a folder with train.tsv, dev.tsv, test.tsv, or what stands "
+        "before -train.csv; NAME=PLACE names the task",
         MISSING,
     )
     task_kinds: Optional[str] = _flag(
@@ -44,14 +44,16 @@ class SentencesConfig(FairseqDataclass):
     )
     task_pairs: Optional[str] = _flag(f"NAME=PAIR,…: how pairs are treated, {', '.join(PAIRS)} (default: concat)")
     task_batches: Optional[str] = _flag("NAME=N,…: examples of a batch (default: --batch-size, or 8)")
-    schedule: ChoiceEnum([ROUND_ROBIN, JOINT]) = _flag(  # type: ignore[valid-type]
-        "round_robin: a step for each batch, tasks in turn; joint: a batch of every task in each step", ROUND_ROBIN
+    schedule: ChoiceEnum([ROUND_ROBIN, JOINT]) = field(  # type: ignore[valid-type]
+        default=ROUND_ROBIN,
+        metadata={"help": "round_robin: a step a batch, tasks in turn; joint: a batch of every task in each step"},
     )
     batches_per_epoch: Optional[int] = _flag(
         "batches of each task in an epoch (default: as many as the largest task has in one pass)"
     )
-    gradients: ChoiceEnum([SUM, PCGRAD]) = _flag(  # type: ignore[valid-type]
-        "how the tasks' gradients of a joint step are combined: their sum, or PCGrad, without what conflicts", SUM
+    gradients: ChoiceEnum([SUM, PCGRAD]) = field(  # type: ignore[valid-type]
+        default=SUM,
+        metadata={"help": "how a joint step combines the tasks' gradients: their sum, or PCGrad, without conflicts"},
     )
     truncate_texts: bool = _flag("cut texts that are longer than the language model takes", False)
     batch_size: Optional[int] = II("dataset.batch_size")
@@ -76,14 +78,11 @@ class SentencesTask(FairseqTask):
         self.places = _places(cfg.data)
         self.kinds = _by_task("--task-kinds", cfg.task_kinds, self.places, KINDS)
         self.pairs = _by_task("--task-pairs", cfg.task_pairs, self.places, PAIRS)
-        self.sizes = {
-            name: int(size) for name, size in _by_task("--task-batches", cfg.task_batches, self.places).items()
-        }
+        sizes = _by_task("--task-batches", cfg.task_batches, self.places)
+        self.sizes = {name: int(size) for name, size in sizes.items()}
         self.model: Optional[HeadsModel] = None
         if cfg.gradients == PCGRAD and (cfg.schedule != JOINT or len(self.places) < 2):
-            raise InputError(
-                "--gradients pcgrad compares the tasks of a step: give --schedule joint and several tasks."
-            )
+            raise InputError("--gradients pcgrad compares tasks of one step: give --schedule joint and several tasks.")
         if cfg.batches_per_epoch is not None and cfg.batches_per_epoch < 1:
             raise InputError(f"--batches-per-epoch {cfg.batches_per_epoch}: give 1 or more.")
         self.task_gradients = TaskGradients(projected=cfg.gradients == PCGRAD, seed=cfg.seed)
@@ -198,6 +197,10 @@ class SentencesTask(FairseqTask):
         }
         logs = self.task_gradients.backward(losses, model, optimizer, update_num, ignore=ignore_grad)
         return criterion.joined(logs, sample)
+
+    def valid_step(self, sample: Any, model: Any, criterion: Any, ema_model: Any = None) -> Any:
+        """Evaluate a batch; averaged weights are for training alone."""
+        return super().valid_step(sample, model, criterion)
 
     def has_sharded_data(self, split: str) -> bool:
         """Return False: the places of --data are tasks, not parts to be read in turn."""

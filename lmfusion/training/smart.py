@@ -136,7 +136,7 @@ class SameDropout:
     def again(self) -> None:
         """Draw from here on what was drawn since this object was made."""
         torch.set_rng_state(self._cpu_state)
-        if self._cuda_state is not None:
+        if self._cuda is not None and self._cuda_state is not None:
             torch.cuda.set_rng_state(self._cuda_state, self._cuda)
 
 
