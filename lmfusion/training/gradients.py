@@ -20,7 +20,7 @@ Gradients = list["Tensor | None"]
 def dot(one: Gradients, other: Gradients) -> Tensor:
     """Return the inner product of two gradients (a tensor for each parameter), a scalar of float32 or more.
 
-    Parameters that one of them lacks, those of a single task's head, add nothing.
+    Parameters that one of them lacks add nothing.
     """
     pairs = [(a, b) for a, b in zip(one, other) if a is not None and b is not None]
     return torch.stack([(a.float() * b.float()).sum() for a, b in pairs]).sum() if pairs else torch.zeros(())
@@ -30,6 +30,7 @@ def project(gradients: list[Gradients], orders: list[list[int]]) -> list[Gradien
     """Take out of each task's gradient what points against another's.
 
     ``h_i <- h_i - (h_i·g_j / |g_j|²) g_j`` wherever ``h_i·g_j < 0``, with the original ``g_j``, for each j in turn.
+    Compared are the parameters that both tasks have gradients of; a task's own head stays as it is.
 
     Args:
         gradients: of each task, a tensor for each parameter; None: the task does not touch it.
@@ -38,18 +39,15 @@ def project(gradients: list[Gradients], orders: list[list[int]]) -> list[Gradien
     Returns:
         The projected gradients; those without conflict are the tensors that were given.
     """
-    squares = [dot(each, each) for each in gradients]
     projected = []
     for number, own in enumerate(gradients):
         current = own
         for other in orders[number]:
-            product = dot(current, gradients[other])
+            shared = [None if h is None else g for h, g in zip(own, gradients[other])]
+            product = dot(current, shared)
             if product < 0:
-                factor = product / squares[other]
-                current = [
-                    h if h is None or g is None else h - factor.to(h.dtype) * g
-                    for h, g in zip(current, gradients[other])
-                ]
+                factor = product / dot(shared, shared)
+                current = [h if h is None or g is None else h - factor.to(h.dtype) * g for h, g in zip(current, shared)]
         projected.append(current)
     return projected
 

@@ -1,9 +1,8 @@
 """Labelled sentences and pairs of package descriptions: section, matching synopsis, overlap of debtags.
 
 - *section*: a description's group of archive sections, from its first sentences;
-- *synopsis*: does this synopsis belong to this description? A wrong one is, of some hundred, that which shares most words
-  with the right one;
-- *similarity*: 5 times the Jaccard similarity of two packages' debtags, from their synopses, spread over the whole range.
+- *synopsis*: does this synopsis belong to this description? A wrong one is the nearest to the right one of 200;
+- *similarity*: 5 times the Jaccard similarity of two packages' debtags, from their synopses, over the whole range.
 
 Splits are those of families as in :mod:`pools`, so that no text of a held-out family is seen in training, here or by a
 language model that was trained on the corpus.
