@@ -123,7 +123,10 @@ class SentencesTask(FairseqTask):
         parent = getattr(cfg, "_get_parent", lambda: None)()
         if self.uses_ema and parent is not None and parent.get("ema") is not None:
             parent["ema"]["store_ema"], parent["ema"]["ema_decay"] = True, cfg.bregman_momentum
-        return super().build_criterion(cfg, *args, **kwargs)
+        criterion = super().build_criterion(cfg, *args, **kwargs)
+        if not hasattr(criterion, "task_loss"):
+            raise InputError("--task lmfusion_sentences is trained by --criterion sentence_tasks: give that.")
+        return criterion
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
         """Read and encode a split of every task.

@@ -191,7 +191,7 @@ def test_text_becomes_framed_ids_and_text_again(make_lm: Any, family: str) -> No
 @every_family
 @pytest.mark.parametrize("fusion", ["elmo", "finetune"])
 def test_heads_stand_on_every_family(make_lm: Any, shake: Any, family: str, fusion: str) -> None:
-    """Sentences, pairs and tags: the same alone and in a batch, changed embeddings change them, what is frozen stays."""
+    """The same alone and in a batch; changed embeddings change them; what is frozen stays."""
     lm = make_lm(family)
     specs = [HeadSpec("a", "class", None, ("x", "y")), HeadSpec("b", "score", "cos")]
     specs.append(HeadSpec("c", "tags", None, ("N", "V")))
