@@ -32,8 +32,9 @@ SCRIPT_KINDS = ("sh", "py", "sbatch", "tsv", "md")
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
 # Models of Hugging Face as language models. Earlier versions have other classes of tokenizers and caches.
 HF = ["transformers>=5.23", "tokenizers>=0.22", "safetensors>=0.5"]
+LORA = [*HF, "peft>=0.19"]  # --src-lm-lora
 STATIC = ["gensim>=4.3"]  # lmfusion embed
-DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10", *STATIC, *HF]
+DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10", *STATIC, *LORA]
 
 setup(
     name="lmfusion",
@@ -52,7 +53,7 @@ setup(
         **{package: [f"**/*.{kind}" for kind in SCRIPT_KINDS] for package in SCRIPTS},
     },
     install_requires=RUNTIME,
-    extras_require={"dev": DEV, "hf": HF, "static": STATIC},
+    extras_require={"dev": DEV, "hf": HF, "lora": LORA, "static": STATIC},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},
     classifiers=[
         "License :: OSI Approved :: MIT License",

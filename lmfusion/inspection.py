@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,12 +13,14 @@ from torch import Tensor
 
 from lmfusion.checkpoint.reading import DAMAGE, first_line, read_checkpoint
 from lmfusion.convert.variant import names_not_kept
+from lmfusion.described import model_config, prior, start, stored_lm
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
 from lmfusion.fusion.elmo import chosen_states
+from lmfusion.lm.huggingface_config import ADAPTER
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
-from lmfusion.lm.old_checkpoints import RELEASED, modern_side
+from lmfusion.lm.old_checkpoints import RELEASED
 from lmfusion.text.kit import LICENCE, from_state, written
 
 # fairseq's markers of a module's version, and the device marker of its sinusoidal positions: no weights.
@@ -73,6 +73,10 @@ class Inspection:
     frozen: int
     language_models: list[LanguageModel]
     mixes: list[Mix]
+    starts: list[dict[str, Any]]
+    """Language models that a side started from and that are not inside: side, kind, fingerprint."""
+    prior: dict[str, Any] | None
+    """Flags of ``--criterion lm_prior`` that it was trained with; None: with another criterion."""
     text: dict[str, Any] | None
     """What it holds to read and write plain text, see :meth:`lmfusion.text.kit.TextKit.facts`; None: nothing."""
     licence: str | None
@@ -105,9 +109,10 @@ def inspect_checkpoint(path: str | Path) -> Inspection:
 
 
 def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
-    config = _model_config(state)
+    config = model_config(state)
     weights: dict[str, Tensor] = state["model"]
     lms = [lm for side in SIDE_NAMES if (lm := _language_model(side, config, weights)) is not None]
+    inside = {side for side in SIDE_NAMES for lm in lms if lm.side == SIDE_NAMES[side]}
     # Two language models share nothing, even where they are equal.
     total = count_parameters(_outside(weights)) + sum(lm.parameters for lm in lms)
     frozen = sum(lm.parameters - lm.trained for lm in lms)
@@ -122,6 +127,8 @@ def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
         frozen=frozen,
         language_models=lms,
         mixes=[mix for side in SIDE_NAMES if (mix := _mix(side, config, weights)) is not None],
+        starts=[start(side, config) for side in SIDE_NAMES if config.get(f"{side}_lm_config") and side not in inside],
+        prior=prior(state),
         text=kit.facts() if kit else None,
         licence=licence.split("\n")[0] if LICENCE in state else None,
     )
@@ -165,11 +172,6 @@ def state_names(stored: Mapping[str, Any], count: int) -> list[str]:
     return names_not_kept(stored.get("lm") or {}, count)
 
 
-def _model_config(state: Mapping[str, Any]) -> dict[str, Any]:
-    config = (state.get("cfg") or {}).get("model") or state.get("args") or {}
-    return vars(config) if isinstance(config, Namespace) else dict(config)
-
-
 def _kind(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
     name = str(config.get("_name") or config.get("arch"))
     family = ARCH_MODEL_NAME_REGISTRY.get(name, name)
@@ -184,19 +186,6 @@ def _kind(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
 def _updates(state: Mapping[str, Any]) -> int | None:
     history = state.get("optimizer_history") or [{}]
     return history[-1].get("num_updates")
-
-
-def _stored(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration's description of a side's language model; refuse a damaged one."""
-    name = f"{side}_lm_config"
-    stored = config.get(name) or {}
-    try:
-        values = json.loads(stored) if isinstance(stored, str) else stored
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"its {name} is damaged ({first_line(error)}). Copy or train it again.") from error
-    if not isinstance(values, dict) or not isinstance(values.get("lm", {}), dict):
-        raise InputError(f"its {name} is damaged (it describes no language model). Copy or train it again.")
-    return modern_side(values)
 
 
 def _lm_prefix(side: str, weights: Mapping[str, Tensor]) -> str:
@@ -216,12 +205,13 @@ def _language_model(side: str, config: Mapping[str, Any], weights: Mapping[str, 
     inside = {key: tensor for key, tensor in weights.items() if key.startswith(prefix)}
     if not inside:
         return None
-    stored, fusion = _stored(side, config), str(config.get(f"{side}_fusion"))
+    stored, fusion = stored_lm(side, config), str(config.get(f"{side}_fusion"))
     family = FAMILIES.get(stored["lm"].get("family", ""))
     parameters, layers = count_parameters(inside), int(config.get(f"{side}_lm_freeze_layers") or 0)
     place = PretrainedLM.layer_of if family is None else family.layer_of
     places = {key: place(key[len(prefix) :]) for key in inside} if layers else {}
     kept = {key: inside[key] for key, number in places.items() if number is not None and number <= layers}
+    kept |= {key: inside[key] for key in inside if stored["lm"].get("lora") and ADAPTER not in key}
     trained = 0 if stored.get("frozen", fusion == ELMO) else parameters - count_parameters(kept)
     scale = config.get(f"{side}_lm_lr_scale")
     return LanguageModel(
@@ -245,7 +235,7 @@ def _mix(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) ->
     if f"{prefix}weights" not in weights:
         return None
     shares = torch.softmax(weights[f"{prefix}weights"].float(), dim=0).tolist()
-    names, chosen = state_names(_stored(side, config), len(shares)), config.get(f"{side}_lm_layers")
+    names, chosen = state_names(stored_lm(side, config), len(shares)), config.get(f"{side}_lm_layers")
     if chosen:
         names = [names[number] for number in chosen_states(str(chosen), len(names))]
     return Mix(SIDE_NAMES[side], weights[f"{prefix}gamma"].float().item(), dict(zip(names, shares)))

@@ -17,12 +17,15 @@ def install() -> None:
     if _registered:
         return
     _registered = True  # first: what is imported below may call this again
+    import lmfusion.consumers.lstm
     import lmfusion.convert.variant
     import lmfusion.fusion.architectures
     import lmfusion.text.tokenizer
     import lmfusion.text.two_bpe
     import lmfusion.training.bert_pretraining
     import lmfusion.training.criterions
+    import lmfusion.training.lm_prior
+    import lmfusion.training.rmsprop
     import lmfusion.training.sentence_criterion
     import lmfusion.training.sentences  # noqa: F401
 

@@ -21,7 +21,7 @@ from lmfusion.training.sentence_data import Encoder, batch
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a head says of an example.
+    """Holds what a head says of an example.
 
     Attributes:
         label: the most likely class, the score, or the tags with spaces between.

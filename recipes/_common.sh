@@ -50,6 +50,8 @@ set -euo pipefail
 
 # What a recipe may set after sourcing this: further flags of training and generation, of generation only, the score.
 TASK_FLAGS=() GENERATE_FLAGS=() METRIC=bleu
+# And instead of a transformer's: flags for the size of a language model, of a translation model, and the optimizer.
+LM_SHAPE=() S2S_SHAPE=() S2S_OPTIMIZER=(--optimizer adam --adam-betas '(0.9, 0.98)' --adam-eps 1e-8)
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 [[ -f "$ROOT/scripts/setup.sh" ]] || export NO_SETUP=1 # not a clone: the recipes of an installed package
@@ -137,16 +139,16 @@ bookkeeping() {
 #   cloze:  --self-target --arch bi_transformer_lm
 #   causal: --arch uni_transformer_lm
 train_lm() {
-    local name="$1" lang="$2"
+    local name="$1" lang="$2" shape=(--decoder-embed-dim "$LM_DIM" --decoder-ffn-embed-dim "$LM_FFN"
+        --decoder-layers "$LM_LAYERS" --decoder-attention-heads "$LM_HEADS" --share-decoder-input-output-embed
+        --dropout "$LM_DROPOUT" --attention-dropout "$LM_ATTENTION_DROPOUT" --activation-dropout 0.05)
     shift 2
+    ((${#LM_SHAPE[@]} == 0)) || shape=("${LM_SHAPE[@]}")
     bookkeeping "$LM_VALIDATE_EVERY" "$OUT/$name"
     live "$OUT/$name" train --label "$name" --updates "$LM_UPDATES" --show-validation --seed "$SEED" \
         --data "$DATA_DIR/lm.$lang" -- \
         fairseq-train "$DATA_DIR/lm.$lang" --task language_modeling --sample-break-mode eos --tokens-per-sample 256 \
-        --decoder-embed-dim "$LM_DIM" --decoder-ffn-embed-dim "$LM_FFN" --decoder-layers "$LM_LAYERS" \
-        --decoder-attention-heads "$LM_HEADS" --share-decoder-input-output-embed \
-        --dropout "$LM_DROPOUT" --attention-dropout "$LM_ATTENTION_DROPOUT" --activation-dropout 0.05 \
-        --criterion cross_entropy --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1.0 \
+        "${shape[@]}" --criterion cross_entropy --optimizer adam --adam-betas '(0.9, 0.98)' --clip-norm 1.0 \
         --lr "$LM_LR" --lr-scheduler polynomial_decay --warmup-updates "$LM_WARMUP" --end-learning-rate 1e-5 \
         --total-num-update "${LM_TOTAL:-$LM_UPDATES}" --max-update "$LM_UPDATES" --max-tokens "$LM_TOKENS" \
         "${BOOKKEEPING[@]}" "$@"
@@ -168,26 +170,33 @@ train_bert() {
         "${BOOKKEEPING[@]}" "$@"
 }
 
+# bpe_files: sets BPE_FILES to the flags that name the file of the BPE; --bpe lmfusion in TEXT_FLAGS brings its own.
+bpe_files() {
+    BPE_FILES=(--sentencepiece-model "$DATA_DIR/spm.model")
+    [[ " ${TEXT_FLAGS[*]} " != *" --bpe lmfusion "* ]] || BPE_FILES=()
+}
+
 # train_seq2seq NAME FLAGS...: one translation model on $BITEXT. FLAGS choose it:
 #   baseline:       --arch lmfusion_tiny
 #   SRC-ELMO+SHDEMB: "${SRC_ELMO_SHDEMB[@]}" after src_elmo_shdemb LM
 train_seq2seq() {
-    local name="$1"
+    local name="$1" shape=(--encoder-embed-dim "$S2S_DIM" --encoder-ffn-embed-dim "$S2S_FFN"
+        --encoder-layers "$S2S_LAYERS" --encoder-attention-heads "$S2S_HEADS" --decoder-embed-dim "$S2S_DIM"
+        --decoder-ffn-embed-dim "$S2S_FFN" --decoder-layers "$S2S_LAYERS" --decoder-attention-heads "$S2S_HEADS"
+        --encoder-normalize-before --decoder-normalize-before
+        --dropout "$S2S_DROPOUT" --attention-dropout "$S2S_ATTENTION_DROPOUT")
     shift
+    ((${#S2S_SHAPE[@]} == 0)) || shape=("${S2S_SHAPE[@]}")
     bookkeeping "$S2S_VALIDATE_EVERY" "$OUT/$name"
+    bpe_files
     live "$OUT/$name" train --label "$name" --updates "$S2S_UPDATES" --seed "$SEED" --data "$BITEXT" -- \
         fairseq-train "$BITEXT" -s "$SRC" -t "$TGT" --task translation \
-        --encoder-embed-dim "$S2S_DIM" --encoder-ffn-embed-dim "$S2S_FFN" --encoder-layers "$S2S_LAYERS" \
-        --encoder-attention-heads "$S2S_HEADS" --decoder-embed-dim "$S2S_DIM" --decoder-ffn-embed-dim "$S2S_FFN" \
-        --decoder-layers "$S2S_LAYERS" --decoder-attention-heads "$S2S_HEADS" \
-        --encoder-normalize-before --decoder-normalize-before \
-        --dropout "$S2S_DROPOUT" --attention-dropout "$S2S_ATTENTION_DROPOUT" \
-        --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
-        --optimizer adam --adam-betas '(0.9, 0.98)' --adam-eps 1e-8 --clip-norm 1.0 \
+        "${shape[@]}" --criterion "${TRAIN_CRITERION:-label_smoothed_cross_entropy}" --label-smoothing 0.1 \
+        "${S2S_OPTIMIZER[@]}" --clip-norm 1.0 \
         --lr "$S2S_LR" --lr-scheduler polynomial_decay --warmup-updates "$S2S_WARMUP" --end-learning-rate 1e-5 \
         --total-num-update "$S2S_UPDATES" --max-update "$S2S_UPDATES" --patience "$S2S_PATIENCE" \
         --max-tokens "$S2S_TOKENS" \
-        "${TEXT_FLAGS[@]}" --sentencepiece-model "$DATA_DIR/spm.model" "${BOOKKEEPING[@]}" \
+        "${TEXT_FLAGS[@]}" ${BPE_FILES[@]+"${BPE_FILES[@]}"} "${BOOKKEEPING[@]}" \
         ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} "$@"
 }
 
@@ -208,14 +217,20 @@ src_elmo_shdemb() {
 }
 
 # generate NAME: translate the test set with the best checkpoint, into $OUT/NAME/generate.log
-generate() {
-    local name="$1"
-    live "$OUT/$name" generate --label "$name" --sentences "$(wc -l <"$TEST_REFERENCE")" --data "$BITEXT" -- \
-        fairseq-generate "$BITEXT" -s "$SRC" -t "$TGT" --path "$OUT/$name/checkpoints/checkpoint_best.pt" \
-        --gen-subset test --beam "$BEAM" --batch-size "$GENERATE_SENTENCES" --num-workers 0 \
-        "${TEXT_FLAGS[@]}" --sentencepiece-model "$DATA_DIR/spm.model" \
+generate() { translate "$1" generate test "$1" "$TEST_REFERENCE"; }
+
+# translate NAME STEP SET MODEL REFERENCE FLAGS...: translate a SET (test, valid) with the best checkpoint of another run
+# folder, MODEL, into $OUT/NAME/STEP.log; REFERENCE is a file with as many lines.
+translate() {
+    local name="$1" step="$2" set="$3" model="$4" reference="$5"
+    shift 5
+    bpe_files
+    live "$OUT/$name" "$step" --label "$name" --sentences "$(wc -l <"$reference")" --data "$BITEXT" -- \
+        fairseq-generate "$BITEXT" -s "$SRC" -t "$TGT" --path "$OUT/$model/checkpoints/checkpoint_best.pt" \
+        --gen-subset "$set" --beam "$BEAM" --batch-size "$GENERATE_SENTENCES" --num-workers 0 \
+        "${TEXT_FLAGS[@]}" ${BPE_FILES[@]+"${BPE_FILES[@]}"} \
         --user-dir "$USER_DIR" "${DEVICE_FLAGS[@]}" \
-        ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} ${GENERATE_FLAGS[@]+"${GENERATE_FLAGS[@]}"}
+        ${TASK_FLAGS[@]+"${TASK_FLAGS[@]}"} ${GENERATE_FLAGS[@]+"${GENERATE_FLAGS[@]}"} "$@"
 }
 
 # score NAME...: detokenized hypotheses and their score into $OUT/NAME/{test.hyp,scores.json}

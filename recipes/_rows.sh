@@ -54,11 +54,40 @@ bitext_bpe() {
     rm -r "$work"
 }
 
+# side_bpe SIDE LANG PIECES: adds the flags of a side to TEXT_FLAGS=(--bpe lmfusion): the pieces of a Hugging Face model, a
+# file that data preparation wrote, or without one the BPE of $DATA_DIR, with Moses before it unless TOKENIZER=none.
+side_bpe() {
+    if [[ -n "$3" ]]; then
+        TEXT_FLAGS+=("--$1-bpe" "pieces:$3")
+    else
+        TEXT_FLAGS+=("--$1-bpe" "sentencepiece:$DATA_DIR/spm.model")
+        [[ "${TOKENIZER:-moses}" == none ]] || TEXT_FLAGS+=("--$1-moses" "$2")
+    fi
+}
+
 # finetune SIDE LM: sets FUSION to the flags of a model whose SIDE (src, tgt) reads the LM's top state and trains it.
 finetune() {
     # shellcheck disable=SC2034  # rows use it
     FUSION=(--arch "$1_ft_tiny" --"$1"-lm "$2" --"$1"-embed-scale "$FT_SCALE"
         --"$1"-representation-dropout "$FT_DROPOUT")
+}
+
+# earlier_lm KIND: sets SRC_LM to a language model of the years before (see pretrain_earlier.sh), which is trained where
+# there is none; EARLIER names another folder than runs/earlier.
+earlier_lm() {
+    local folder="${EARLIER:-runs/earlier}"
+    SRC_LM="$folder/$(bash "$ROOT/recipes/pretrain_earlier.sh" "$1" --file)"
+    [[ -f "$SRC_LM" ]] || bash "$ROOT/recipes/pretrain_earlier.sh" "$1" "$folder"
+}
+
+# lstm: from here on the rows train fairseq's LSTM with attention, about as large as the transformer of the same S2S_DIM;
+# sets FUSION to its flags without a language model.
+lstm() {
+    S2S_SHAPE=(--encoder-embed-dim "$S2S_DIM" --encoder-bidirectional --encoder-layers "${LSTM_LAYERS:=1}"
+        --decoder-embed-dim "$S2S_DIM" --decoder-hidden-size $((2 * S2S_DIM)) --decoder-layers "$LSTM_LAYERS"
+        --decoder-out-embed-dim "$S2S_DIM" --decoder-attention "${LSTM_ATTENTION:-general}" --dropout "$S2S_DROPOUT")
+    TRAIN_FLAGS=("${DEVICE_FLAGS[@]}") # without --cpu-bf16, which is for transformers
+    FUSION=(--arch lstm_lmfusion)
 }
 
 # row FLAGS...: train this row's model, generate, score; its run folder is called as its script. With TRAIN_ONLY=1 the
@@ -67,6 +96,32 @@ row() {
     train_seq2seq "$ROW" "$@"
     [[ -z "${TRAIN_ONLY:-}" ]] || return 0
     generate "$ROW"
+    score "$ROW"
+}
+
+# shallow_row LM WEIGHT...: this row's hypotheses are those of the baseline's model and the causal LM together, whose
+# logarithms of probabilities are added with a weight: of those given the one with the best BLEU on the validation set,
+# which $OUT/ROW.valid/scores.json keeps.
+shallow_row() {
+    local lm="$1" weight best reference="$DATA_DIR/text/valid.$TGT"
+    shift
+    train_seq2seq baseline --arch lmfusion_tiny
+    [[ -z "${TRAIN_ONLY:-}" ]] || return 0
+    # fairseq looks for the LM's dictionary beside the data, which other runs know without it
+    local given BITEXT="$BITEXT"
+    given="$(cd "$BITEXT" && pwd)" BITEXT="$BITEXT-and-lm"
+    mkdir -p "$BITEXT"
+    ln -sf "$given"/* "$BITEXT"
+    ln -sf "$given/dict.$TGT.txt" "$BITEXT/dict.txt"
+    for weight; do
+        translate "$ROW.valid" "weight-$weight" valid baseline "$reference" --lm-path "$lm" --lm-weight "$weight"
+        python -m lmfusion.runs.hypotheses "$OUT/$ROW.valid" --step "weight-$weight" --data-set "weight-$weight" \
+            --reference "$reference"
+    done
+    best="$(python -c 'import json, sys
+scores = json.load(open(sys.argv[1]))
+print(max(sys.argv[2:], key=lambda weight: scores[f"weight-{weight}"]["bleu"]))' "$OUT/$ROW.valid/scores.json" "$@")"
+    translate "$ROW" generate test baseline "$TEST_REFERENCE" --lm-path "$lm" --lm-weight "$best"
     score "$ROW"
 }
 

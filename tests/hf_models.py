@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from lmfusion.text.huggingface import import_transformers
+from lmfusion.text.import_transformers import import_transformers
 
 transformers = import_transformers() if find_spec("transformers") else None
 
@@ -21,6 +21,10 @@ ENCODER = {**SIZES, **LENGTH}
 RELATIVE = {**ENCODER, "relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_biased_input": False}
 DECODER = {**ENCODER, "num_key_value_heads": 1, "head_dim": 8}
 WORDPIECE, BYTES, UNIGRAM = "wordpiece", "bytes", "unigram"
+T5 = {"d_model": 16, "d_kv": 8, "d_ff": 24, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 2}
+PAIR = {f"{part}_{name}": value for part in ("encoder", "decoder") for name, value in
+        {"layers": 2, "attention_heads": 2, "ffn_dim": 24}.items()}  # fmt: skip
+BART = {"d_model": 16, **PAIR, **LENGTH}
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "bert": (WORDPIECE, ENCODER),
     "roberta": (BYTES, ENCODER),
@@ -31,6 +35,12 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "deberta-v2": (UNIGRAM, {**RELATIVE, "position_buckets": 8, "norm_rel_ebd": "layer_norm", "share_att_key": True}),
     "distilbert": (WORDPIECE, {"dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24, **LENGTH}),
     "modernbert": (WORDPIECE, {**ENCODER, "global_attn_every_n_layers": 2, "local_attention": 6}),
+    "t5": (UNIGRAM, T5),
+    "mt5": (UNIGRAM, T5),
+    "umt5": (UNIGRAM, T5),
+    "bart": (BYTES, BART),
+    "mbart": (UNIGRAM, BART),
+    "m2m_100": (UNIGRAM, BART),
     "gpt2": (BYTES, {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 60}),
     "gpt_neox": (BYTES, {**ENCODER, "rotary_pct": 0.5}),
     "llama": (UNIGRAM, DECODER),
@@ -86,7 +96,7 @@ def trained_tokenizer(kind: str, model_type: str) -> Any:
         )
     if len(special) == 1:
         return wrap(tokenizer_object=made, bos_token=special[0], eos_token=special[0], unk_token=special[0])
-    frame = "<s> $A" if model_type in CAUSAL else "<s> $A </s>"
+    frame = "<s> $A" if model_type in CAUSAL else "$A </s>" if model_type.endswith("t5") else "<s> $A </s>"
     made.post_processor = processors.TemplateProcessing(frame, special_tokens=[("<s>", 0), ("</s>", 2)])
     names = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token", "mask_token"), special))
     return wrap(tokenizer_object=made, **names)

@@ -24,6 +24,7 @@ def add(commands: Any) -> None:
         text,
         "lmfusion data --pairs train.en train.fr --text plain.en plain.fr --held-out 1000 --out data",
         "lmfusion data --tsv pairs.tsv -s en -t fr --held-out 1000 --out data",
+        "lmfusion data --pairs train.en train.fr --src-hf xlm-r --held-out 1000 --out data",
         "lmfusion data --jsonl articles.jsonl --fields text,summary --text-lang en --held-out 500 --out data",
         more=": split, tokenized, in BPE symbols, binarized. Run it again: it does only what is missing.",
     )
@@ -61,13 +62,12 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     bpe.add_argument("--bpe-size", type=int, metavar="N", help="BPE symbols (default: by the amount of text)")
     bpe.add_argument("--spm", type=Path, metavar="FILE", help="take over this sentencepiece model …")
     group.add_argument("--dict", type=Path, metavar="FILE", help="… with its dictionary (default: dict.txt beside it)")
-    group.add_argument(
-        "--max-length",
-        type=int,
-        default=250,
-        metavar="N",
-        help="most symbols of a sentence (250)",
-    )
+    tokenizer = "before the BPE (default: none, sentencepiece reads the text as it is; with --spm, as that was made)"
+    group.add_argument("--tokenizer", choices=("none", "moses"), help=tokenizer)
+    for side, name in (("src", "source"), ("tgt", "target")):
+        text = f"encode the {name} with the tokenizer of this Hugging Face model, in place of Moses and BPE"
+        group.add_argument(f"--{side}-hf", type=Path, metavar="FOLDER", help=text)
+    group.add_argument("--max-length", type=int, default=250, metavar="N", help="most symbols of a sentence (250)")
     group.add_argument("--max-ratio", type=float, metavar="X", help="of a pair's lengths (3; 0, any: for summaries)")
     group.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
 
@@ -78,9 +78,10 @@ def run(args: argparse.Namespace) -> None:
     from lmfusion.text.own_data import Settings, make
 
     request = _request(args)
-    names = ("max_length", "max_ratio", "workers", "bpe_size")
+    names = ("max_length", "max_ratio", "workers", "bpe_size", "tokenizer")
     chosen = {name: getattr(args, name) for name in names}
-    make(request, args.out, Settings(bpe_model=args.spm, dictionary=args.dict, **chosen))
+    models = {"source_model": args.src_hf, "target_model": args.tgt_hf}
+    make(request, args.out, Settings(bpe_model=args.spm, dictionary=args.dict, **models, **chosen))
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -89,6 +90,8 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("no sentence pairs: give --pairs FILE FILE, or one of --tsv, --jsonl and --tmx FILE.")
     if args.dict and not args.spm:
         raise InputError("--dict needs --spm: a dictionary belongs to its BPE.")
+    if args.src_hf and args.tgt_hf and (args.spm or args.bpe_size):
+        raise InputError("--src-hf and --tgt-hf leave no side for a BPE: leave out --bpe-size and --spm.")
     for flag, least in (("held_out", 1), ("max_length", 2), ("bpe_size", 1), ("seed", 0)):
         if (value := getattr(args, flag)) is not None and value < least:
             raise InputError(f"--{flag.replace('_', '-')} {value}: give a number of at least {least}.")

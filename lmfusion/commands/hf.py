@@ -21,7 +21,9 @@ EXAMPLE = """example:
   lmfusion hf decode xlm-roberta-base < output.pieces.en > output.en
   fairseq-preprocess --srcdict dict.en.txt --trainpref train.pieces …
   lmfusion hf import bert-base-cased --out bert.pt --dict dict.en.txt
-  lmfusion hf export runs/mine/bert.en/checkpoints/checkpoint_best.pt --out my-bert"""
+  lmfusion hf export runs/mine/bert.en/checkpoints/checkpoint_best.pt --out my-bert
+  lmfusion hf save xlm-roberta-base --out xlm-r.pt
+  lmfusion hf export runs/mine/causal.de/checkpoints/checkpoint_best.pt --out my-lm --licence mit"""
 
 
 def add(commands: Any) -> None:
@@ -34,11 +36,12 @@ def add(commands: Any) -> None:
         ("dictionary", run_dictionary, "write the dict.txt of a model's pieces"),
         ("encode", run_encode, "turn lines of raw text (standard input) into pieces (standard output)"),
         ("decode", run_decode, "turn lines of pieces (standard input) into text (standard output)"),
+        ("save", run_save, "write a model with its tokenizer as one file, for --src-lm, --tgt-lm and load_lm"),
     ):
         step = steps.add_parser(name, help=about, description=about, **shape)
         step.add_argument("folder", metavar="FOLDER", help="of the model, as hf download or save_pretrained wrote it")
-        if name == "dictionary":
-            step.add_argument("--out", metavar="FILE", type=Path, required=True, help="dictionary to write")
+        if name in ("dictionary", "save"):
+            step.add_argument("--out", metavar="FILE", type=Path, required=True, help="file to write")
         step.set_defaults(run=run)
     _add_import(steps, shape)
     _add_export(steps, shape)
@@ -54,10 +57,11 @@ def _add_import(steps: Any, shape: dict[str, Any]) -> None:
 
 
 def _add_export(steps: Any, shape: dict[str, Any]) -> None:
-    about = "write a checkpoint of the family bert as a folder of BertForPreTraining with its tokenizer"
+    about = "write a causal LM or a BERT of lmfusion as a folder that transformers loads, with its tokenizer"
     step = steps.add_parser("export", help=about, description=about, **shape)
-    step.add_argument("checkpoint", metavar="CKPT", help="checkpoint of the family bert")
+    step.add_argument("checkpoint", metavar="CKPT", help="checkpoint of uni_transformer_lm or bert_lm")
     step.add_argument("--out", metavar="FOLDER", type=Path, required=True, help="folder to write")
+    step.add_argument("--licence", metavar="NAME", help="of a causal LM, for its model card: mit, cc-by-4.0")
     step.set_defaults(run=run_export)
 
 
@@ -105,12 +109,24 @@ def run_import(args: argparse.Namespace) -> None:
         print(f"wrote {args.dict}, {len(symbols):,} symbols with fairseq's four and <mask>")
 
 
+def run_save(args: argparse.Namespace) -> None:
+    """Run ``lmfusion hf save FOLDER --out FILE``."""
+    import lmfusion
+    from lmfusion.text.huggingface import check_folder
+
+    lm = lmfusion.load_lm(check_folder(args.folder))
+    from lmfusion.lm.huggingface_file import save
+
+    save(lm, args.out)
+    print(f"wrote {args.out}: {lm.title}")
+
+
 def run_export(args: argparse.Namespace) -> None:
     """Run ``lmfusion hf export CKPT --out FOLDER``."""
     lmfusion.install()
-    from lmfusion.convert.bert import to_folder
+    from lmfusion.convert.folders import to_folder
 
-    to_folder(args.checkpoint, args.out)
+    to_folder(args.checkpoint, args.out, licence=args.licence)
     print(f"wrote {args.out}")
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lmfusion
@@ -14,15 +17,30 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from lmfusion.inspection import Inspection, LanguageModel
+    from lmfusion.lm.rank import LayerRank
+
+_SENTENCES = 500
 
 
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "describe a checkpoint: kind, architecture, parameters, language models inside, mixing weights"
-    parser = add_command(commands, "inspect", text, "lmfusion inspect runs/mine/checkpoints/checkpoint_best.pt")
-    parser.add_argument("checkpoint", metavar="CKPT", help="checkpoint file of any fairseq model")
+    parser = add_command(
+        commands,
+        "inspect",
+        text,
+        "lmfusion inspect runs/mine/checkpoints/checkpoint_best.pt",
+        "lmfusion inspect pretrained/en-cloze.pt --rank --text DATA/bpe/test.en",
+    )
+    checkpoint = "checkpoint file of any fairseq model; with --rank any language model that --src-lm takes"
+    parser.add_argument("checkpoint", metavar="CKPT", help=checkpoint)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--card", action="store_true", help="print the model card and the licence of a packed model")
+    rank = "how much of the states of a text is in ten directions, by layer, beside random numbers; needs --text"
+    parser.add_argument("--rank", action="store_true", help=rank)
+    text = "sentences, one a line: plain text if CKPT holds its BPE, else encoded as its training text was"
+    parser.add_argument("--text", metavar="FILE", type=Path, help=text)
+    parser.add_argument("--sentences", metavar="N", type=int, help=f"lines of it to read (default: {_SENTENCES})")
     parser.set_defaults(run=run)
 
 
@@ -30,9 +48,14 @@ def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion inspect CKPT [--json]``."""
     from rich.console import Console
 
+    if not args.rank and (args.text is not None or args.sentences is not None):
+        raise InputError("--text and --sentences would be ignored without --rank: add it.")
     lmfusion.install()
     from lmfusion.inspection import inspect_checkpoint
 
+    if args.rank:
+        _show_ranks(_ranks(args), args.json, Console(highlight=False, soft_wrap=True))
+        return
     if args.card:
         print(_card(args.checkpoint))
         return
@@ -41,6 +64,32 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps(found.to_dict(), indent=2))
     else:
         _show(found, Console(highlight=False, soft_wrap=True))
+
+
+def _ranks(args: argparse.Namespace) -> list[LayerRank]:
+    from lmfusion.lm.loading import load_lm
+    from lmfusion.lm.rank import layer_ranks
+    from lmfusion.text import textio
+
+    if args.text is None:
+        raise InputError("--rank needs sentences to compute states of: add --text FILE.")
+    count = _SENTENCES if args.sentences is None else args.sentences
+    if count < 1:
+        raise InputError(f"--sentences {count}: give 1 or more.")
+    lines = (line for line in textio.read_lines(args.text) if line.strip())
+    return layer_ranks(load_lm(args.checkpoint), islice(lines, count))
+
+
+def _show_ranks(found: list[LayerRank], as_json: bool, console: Console) -> None:
+    if as_json:
+        print(json.dumps([asdict(layer) for layer in found], indent=2))
+        return
+    words, channels, random = found[0].words, found[0].channels, found[0].random
+    console.print(f"singular values of the states of {words:,} words, {words:,} x {channels}")
+    console.print(f"{'':<16} {'ten largest':>12} {'their squares':>14} {'effective rank':>15}")
+    for name, rank in [*((layer.layer, layer.states) for layer in found), ("random numbers", random)]:
+        shares = f"{rank.share:>12.1%} {rank.share_of_squares:>14.1%} {rank.effective:>15.1f}"
+        console.print(f"{name:<16} {shares}", markup=False)
 
 
 def _card(path: str) -> str:
@@ -80,6 +129,12 @@ def _show(found: Inspection, console: Console) -> None:
         console.print(f"{lm.side} side: {lm.kind}, {lm.fusion}, {size}, {_training(lm, found.updates)}")
         if lm.dictionary_hash:
             console.print(f"  dictionary {lm.dictionary_hash[:16]}…, LM as pretrained {str(lm.fingerprint)[:16]}…")
+    for start in found.starts:
+        about = f"{start['kind']}, as pretrained {str(start['fingerprint'])[:16]}…"
+        console.print(f"{start['side']} side: started from a {about}; {start['fusion']}, all of it is trained")
+    if found.prior is not None:
+        about = ", ".join(f"{name} {value}" for name, value in found.prior.items())
+        console.print(f"trained with a prior, which is not inside and only resuming needs: {about}", markup=False)
     for mix in found.mixes:
         console.print(f"{mix.side} side mixes its layers, gamma {mix.gamma:.3f}")
         largest = max(mix.shares.values())

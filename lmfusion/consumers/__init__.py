@@ -1,1 +1,1 @@
-"""Models other than the transformer that take a language model in."""
+"""Models besides the transformer that take a pretrained language model in."""

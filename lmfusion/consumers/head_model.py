@@ -3,22 +3,21 @@
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
 import json
 from dataclasses import field, make_dataclass
-from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
-from lmfusion.checkpoint.reading import read_checkpoint, stored_model_config
+from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.consumers.heads import TAGS, Head, HeadSpec
 from lmfusion.consumers.stored_codec import StoredCodec
 from lmfusion.errors import InputError
 from lmfusion.fusion.build import build_on
-from lmfusion.fusion.combinations import check_flags
+from lmfusion.fusion.combinations import check_side
 from lmfusion.fusion.config import integration, side_fields
+from lmfusion.fusion.holder import check_same_lms, checkpoint_to_start_from, remember, use_stored_lm
 from lmfusion.fusion.interface import ENCODER, Fusion, Side
-from lmfusion.fusion.model import checkpoint_to_start_from, remember
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.pooling import POOLINGS
 from lmfusion.lm.precision import CPU_BF16_HELP, training_autocast
@@ -81,9 +80,10 @@ class HeadsModel(BaseFairseqModel):
         """
         if not hasattr(task, "head_specs"):
             raise InputError("lmfusion_heads is trained by --task lmfusion_sentences: give that.")
-        codec = _use_checkpoint(cfg)
         _check(cfg)
-        described = bool(cfg.src_lm_config)
+        given = bool(cfg.src_lm_config)
+        described = use_stored_lm(cfg)
+        codec = _stored_codec(cfg) if described and not given else None
         fusion, _ = build_on(cfg, "src", None, _side)
         if cfg.heads_config:
             specs = [HeadSpec.of(values) for values in json.loads(cfg.heads_config)]
@@ -92,6 +92,7 @@ class HeadsModel(BaseFairseqModel):
         model = cls(fusion, specs, cfg, codec or _codec(cfg, fusion.lm))
         if not described:
             fusion.begin(getattr(cfg, "_get_parent", lambda: None)())
+            check_same_lms(cfg, cfg)
         remember(cfg, "src_lm_config", cfg.src_lm_config)
         remember(cfg, "heads_config", json.dumps([spec.as_plain() for spec in specs]))
         return model
@@ -150,11 +151,9 @@ def _check(cfg: Any) -> None:
         raise InputError(
             f"--src-fusion {cfg.src_fusion}: heads stand on elmo (the LM stays as it is) or finetune (it is trained)."
         )
-    if not cfg.src_lm and not cfg.src_lm_config:
-        raise InputError(f"--src-fusion {cfg.src_fusion} needs a language model: give it by --src-lm.")
     if not 0 <= cfg.head_dropout < 1:
         raise InputError(f"--head-dropout {cfg.head_dropout:g}: give a probability, 0 or more and below 1.")
-    check_flags(cfg, "src")
+    check_side(cfg, "src")
 
 
 def _codec(cfg: Any, lm: PretrainedLM) -> Optional[TextCodec]:
@@ -169,15 +168,10 @@ def _codec(cfg: Any, lm: PretrainedLM) -> Optional[TextCodec]:
     return TextCodec(kit)
 
 
-def _use_checkpoint(cfg: Any) -> Optional[TextCodec]:
-    """Take description and codec from the run's checkpoint where a run resumes and the LM's file is gone."""
-    if cfg.src_lm_config or not cfg.src_lm or Path(cfg.src_lm).exists():
-        return None
+def _stored_codec(cfg: Any) -> Optional[TextCodec]:
+    """Return the codec in the checkpoint that a run resumes from: validation texts are encoded before it is loaded."""
     path = checkpoint_to_start_from(cfg)
-    if path is None:
-        return None
-    state = read_checkpoint(path)
-    cfg.src_lm_config = stored_model_config(state).get("src_lm_config")
+    assert path is not None
     stored = StoredCodec(None)
-    stored.load_state_dict({"content": state["model"]["text.content"]})
+    stored.load_state_dict({"content": read_checkpoint(path)["model"]["text.content"]})
     return stored.codec

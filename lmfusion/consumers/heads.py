@@ -24,7 +24,7 @@ IGNORED = -100
 
 @dataclass(frozen=True)
 class HeadSpec:
-    """What a head is for.
+    """Describes what a head is for.
 
     Attributes:
         name: of its task.

@@ -17,13 +17,13 @@ def check_generating_lm(model: Any, path: str) -> None:
         path: for the message.
 
     Raises:
-        InputError: it is a cloze LM.
+        InputError: it is one.
     """
     decoder = getattr(model, "decoder", None)
     if isinstance(decoder, PretrainedLM) and decoder.sees_future:
         raise InputError(
-            f"{path} is a cloze language model (bi_transformer_lm), which sees the words on both sides and generates "
-            f"none: give a causal LM (uni_transformer_lm)."
+            f"{path} is a {decoder.title}, which sees the words on both sides and generates none: give one that reads "
+            f"from left to right (uni_transformer_lm, uni_recurrent_lm)."
         )
 
 

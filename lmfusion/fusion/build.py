@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 from collections.abc import Callable
@@ -10,7 +11,16 @@ from typing import Any
 from fairseq.data import Dictionary
 
 from lmfusion.errors import InputError
-from lmfusion.fusion.config import SIDE_NAMES, integration, integration_config, make_side
+from lmfusion.fusion.config import (
+    SIDE_NAMES,
+    SIDES,
+    STACKS,
+    has_positions,
+    integration,
+    integration_config,
+    make_side,
+    starts_stack,
+)
 from lmfusion.fusion.interface import Fusion, Side
 from lmfusion.fusion.learning_rates import rate_of
 from lmfusion.lm.freezing import state_fingerprint
@@ -61,6 +71,9 @@ def build_on(
     stored: str | None = getattr(cfg, f"{side}_lm_config")
     overrides = kind.lm_overrides(config)
     lm = _described(stored, symbols or [], overrides) if stored else _load(cfg, side, overrides)
+    reason = kind.refusal(type(lm))
+    if reason is not None:
+        raise InputError(f"--{side}-fusion {kind.name} cannot use a {lm.title}, which {reason}.")
     known = lm.serve(symbols or lm.symbols, what=f"the {SIDE_NAMES[side]} dictionary")
     if known < _ALL_KNOWN:
         logger.info(f"{SIDE_NAMES[side]} language model: it knows {known:.1%} of the dictionary's symbols")
@@ -72,6 +85,35 @@ def build_on(
     origin = "a checkpoint of this model" if stored else getattr(cfg, f"{side}_lm")
     logger.info(f"{SIDE_NAMES[side]} language model: {_summary(lm)}, from {origin}")
     return fusion, served
+
+
+def stack_config(cfg: Any, side: str) -> Any:
+    """Return a copy of fairseq's nested configuration for one side's stack, which may be changed."""
+    stack_cfg = copy.copy(cfg)
+    setattr(stack_cfg, STACKS[side], copy.copy(getattr(cfg, STACKS[side])))
+    stack_cfg.no_token_positional_embeddings = not has_positions(cfg, side)
+    return stack_cfg
+
+
+def prepare_starts(cfg: Any, task: Any) -> dict[str, tuple[Fusion, Any]]:
+    """Build the integrations whose language models the stacks start from, and give both stacks their sizes.
+
+    Args:
+        cfg: fairseq's nested configuration of the model, in which sizes are changed.
+        task: fairseq's, with the dictionaries of both sides.
+
+    Returns:
+        By side the integration and the configuration of its stack.
+    """
+    found = {}
+    for side, dictionary in zip(SIDES, (task.source_dictionary, task.target_dictionary)):
+        if starts_stack(cfg, side):
+            fusion, _ = build_fusion(cfg, side, dictionary)
+            own = stack_config(cfg, side)
+            fusion.configure(own)
+            setattr(cfg, STACKS[side], getattr(own, STACKS[side]))
+            found[side] = fusion, own
+    return found
 
 
 def _described(stored: str, symbols: list[str], overrides: Any) -> PretrainedLM:

@@ -1,4 +1,4 @@
-"""Check that the flags of ``transformer_lmfusion`` go together."""
+"""Check that the flags of a model with language models go together."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from lmfusion.fusion.config import (
     ELMO,
     NONE,
     OWN,
+    SIDE_NAMES,
     SIDES,
     STACKS,
     FusionConfig,
+    fusions_of,
     has_positions,
     integration,
     integration_config,
     replaces_embeddings,
+    starts_stack,
 )
 from lmfusion.fusion.interface import FUSIONS
 from lmfusion.lm.symbols import first_difference
@@ -33,15 +36,10 @@ def check_combination(cfg: Any) -> None:
     """
     for part in ("encoder", "decoder"):
         _check_sizes(cfg, part)
+    check_sides(cfg)
     for side in SIDES:
-        _check_side(cfg, side)
-        _check_values(cfg, side)
+        _check_positions(cfg, side)
     chosen = [fusion for side in SIDES if (fusion := integration(cfg, side)) is not None]
-    if cfg.store_lm_once and all(fusion.trains_lm for fusion in chosen):
-        raise InputError(
-            f"--store-lm-once would be ignored: it is for a frozen language model (--src-fusion {ELMO} or --tgt-fusion "
-            f"{ELMO}), and there is none."
-        )
     for name in ("decoder_input_dim", "decoder_output_dim"):  # fairseq itself gives its embeddings --decoder-embed-dim
         value = getattr(cfg, name)
         if isinstance(value, int) and value != cfg.decoder_embed_dim:
@@ -55,12 +53,36 @@ def check_combination(cfg: Any) -> None:
             "side with a language model has no embeddings of its own to tie: leave it out, or use "
             "--share-decoder-input-output-embed (SHDEMB) with a source LM."
         )
-    if cfg.quant_noise_scalar and chosen:
+    if cfg.share_all_embeddings and any(starts_stack(cfg, side) for side in SIDES):
+        raise InputError(
+            "--share-all-embeddings (SHARED) would start the embeddings of both sides from one side's language model: "
+            "leave it out, or use --share-decoder-input-output-embed (SHDEMB)."
+        )
+    if cfg.quant_noise_scalar and any(fusion.keeps_lm for fusion in chosen):
         raise InputError("--quant-noise-scalar would quantize the layers of the language model as well: leave it out.")
     if cfg.merge_src_tgt_embed and chosen:
         raise InputError(
             "--merge-src-tgt-embed makes one dictionary of both sides, and a language model needs its own: "
             "leave it out."
+        )
+
+
+def check_sides(cfg: Any) -> None:
+    """Refuse flags of the two sides that cannot work, in a model of any kind.
+
+    Args:
+        cfg: the model's flat configuration.
+
+    Raises:
+        InputError: naming the flags and the fix.
+    """
+    for side in SIDES:
+        check_side(cfg, side)
+    chosen = [fusion for side in SIDES if (fusion := integration(cfg, side)) is not None]
+    if cfg.store_lm_once and all(fusion.trains_lm for fusion in chosen):
+        raise InputError(
+            f"--store-lm-once would be ignored: it is for a frozen language model (--src-fusion {ELMO} or --tgt-fusion "
+            f"{ELMO}), and there is none."
         )
     if cfg.share_decoder_input_output_embed and replaces_embeddings(cfg, "tgt"):
         raise InputError(
@@ -112,38 +134,49 @@ def _check_sizes(cfg: Any, part: str) -> None:
         )
 
 
-def _check_side(cfg: Any, side: str) -> None:
+def _check_choice(cfg: Any, side: str) -> None:
     fusion, lm, stack = getattr(cfg, f"{side}_fusion"), getattr(cfg, f"{side}_lm"), STACKS[side]
     described = getattr(cfg, f"{side}_lm_config")
+    if fusion in FUSIONS and fusion not in fusions_of(side):
+        raise InputError(
+            f"--{side}-fusion {fusion} is not for the {SIDE_NAMES[side]} side: choose one of "
+            f"{', '.join(fusions_of(side))}."
+        )
     if fusion != NONE and not lm and not described:
         raise InputError(f"--{side}-fusion {fusion} needs a language model: give it by --{side}-lm.")
     if fusion == NONE and lm:
         raise InputError(
-            f"--{side}-lm {lm} would be ignored: say how to use it by --{side}-fusion ({', '.join(FUSIONS)}), or leave "
-            f"it out."
+            f"--{side}-lm {lm} would be ignored: say how to use it by --{side}-fusion "
+            f"({', '.join(fusions_of(side))}), or leave it out."
         )
     if fusion == NONE and described:
         raise InputError(
             f"--{side}-lm-config is written by lmfusion into checkpoints, and would be ignored with --{side}-fusion "
             f"{NONE}: leave it out."
         )
-    if replaces_embeddings(cfg, side) and getattr(cfg, f"{stack}_embed_path"):
+    if starts_stack(cfg, side) and getattr(cfg, f"{stack}_embed_path", None):
+        raise InputError(
+            f"--{stack}-embed-path would be ignored: with --{side}-fusion {fusion} the {stack} starts from the "
+            f"language model's embeddings."
+        )
+    if replaces_embeddings(cfg, side) and getattr(cfg, f"{stack}_embed_path", None):
         raise InputError(
             f"--{stack}-embed-path would be ignored: with --{side}-fusion {fusion} the language model takes the place "
             f"of the {stack}'s embeddings."
         )
 
 
-def check_flags(cfg: Any, side: str) -> None:
-    """Refuse flags of a side that belong to no integration chosen, or whose values its integration refuses.
+def check_side(cfg: Any, side: str) -> None:
+    """Refuse flags of one side that cannot work, in a model of any kind.
 
     Args:
-        cfg: a model's flat configuration.
+        cfg: the model's flat configuration.
         side: ``"src"`` or ``"tgt"``.
 
     Raises:
-        InputError: naming the flag and the fix.
+        InputError: naming the flags and the fix.
     """
+    _check_choice(cfg, side)
     _check_owners(cfg, side)
     for name in FusionConfig.__dataclass_fields__:
         value = getattr(cfg, name, None) if name.startswith(f"{side}_") and name.endswith("dropout") else None
@@ -171,13 +204,12 @@ def _check_owners(cfg: Any, side: str) -> None:
             )
 
 
-def _check_values(cfg: Any, side: str) -> None:
-    check_flags(cfg, side)
-    fusion = integration(cfg, side)
+def _check_positions(cfg: Any, side: str) -> None:
     if cfg.no_scale_embedding and getattr(cfg, f"{side}_embed_scale") is not None:
         raise InputError(f"--no-scale-embedding contradicts --{side}-embed-scale: give one of the two.")
     if cfg.no_token_positional_embeddings and getattr(cfg, f"{side}_positions") == OWN:
         raise InputError(f"--no-token-positional-embeddings contradicts --{side}-positions {OWN}: give one of the two.")
     if side == "src" and cfg.encoder_learned_pos and not has_positions(cfg, side):
-        reason = f"with --src-fusion {cfg.src_fusion}" if fusion is not None else "with these flags"
+        chosen = integration(cfg, side) is not None
+        reason = f"with --src-fusion {cfg.src_fusion}" if chosen else "with these flags"
         raise InputError(f"--encoder-learned-pos would be ignored: {reason} the encoder has no positions of its own.")

@@ -19,8 +19,11 @@ from fairseq.models.transformer.transformer_config import (
 from omegaconf import II
 
 # The integrations; one line each. Those of a user's own folder register themselves in the same way.
+import lmfusion.fusion.attend
+import lmfusion.fusion.cold
 import lmfusion.fusion.elmo
-import lmfusion.fusion.finetune  # noqa: F401
+import lmfusion.fusion.finetune
+import lmfusion.fusion.initialise  # noqa: F401
 from lmfusion.fusion.interface import FUSIONS, Fusion, Side, close_register
 from lmfusion.lm.precision import CPU_BF16_HELP
 
@@ -29,7 +32,6 @@ SIDES = ("src", "tgt")
 SIDE_NAMES = {"src": "source", "tgt": "target"}
 STACKS = {"src": "encoder", "tgt": "decoder"}
 close_register()
-FusionChoice = ChoiceEnum([NONE, *FUSIONS])
 AUTO, OWN = "auto", "own"
 PositionChoice = ChoiceEnum([AUTO, OWN, NONE])
 
@@ -71,23 +73,33 @@ def _flag(text: str, default: Any = None) -> Any:
     return field(default=default, metadata={"help": text})
 
 
+def fusions_of(side: str) -> dict[str, type[Fusion]]:
+    """Return the integrations by name that can serve a side, ``"src"`` or ``"tgt"``."""
+    return {name: fusion for name, fusion in FUSIONS.items() if side in fusion.sides}
+
+
 def _as_optional(kind: Any) -> Any:
     """Return ``X | None`` as ``Optional[X]``, the form that fairseq knows."""
     return Optional[kind.__args__[0]] if isinstance(kind, UnionType) else kind
 
 
 def side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the flags of a side: those of every side, then those of the integrations."""
+    """Yield the flags of a side, without prefix: those of every side, then those of the integrations.
+
+    Args:
+        side: ``"src"`` or ``"tgt"``.
+    """
     name, stack = SIDE_NAMES[side], STACKS[side]
     yield "lm", Optional[str], _flag(f"language model of the {name} language: a checkpoint, or what a family reads")
-    ways = "; ".join(f"{key}: {fusion.title}" for key, fusion in FUSIONS.items())
-    yield "fusion", FusionChoice, _flag(f"how the {name} LM is used: none; {ways}", NONE)
+    own = fusions_of(side)
+    ways = "; ".join(f"{key}: {fusion.title}" for key, fusion in own.items())
+    yield "fusion", ChoiceEnum([NONE, *own]), _flag(f"how the {name} LM is used: none; {ways}", NONE)
     auto = "none behind an LM that knows its own" if side == "src" else "it has them"
     yield "positions", PositionChoice, _flag(f"position embeddings of the {stack} itself (auto: {auto})", AUTO)
     scale = "factor on what replaces the word embeddings (default: sqrt of the channels, as released)"
     yield "embed_scale", Optional[float], _flag(scale)
     seen: set[str] = set()
-    for fusion in FUSIONS.values():
+    for fusion in own.values():
         types = get_type_hints(fusion.Config)
         for spec in fields(fusion.Config):
             if spec.name not in seen and side in spec.metadata.get("sides", SIDES):
@@ -96,14 +108,12 @@ def side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
     yield "lm_config", Optional[str], _flag("written by lmfusion into checkpoints; do not set")
 
 
-_OTHERS = [
-    (
-        "store_lm_once",
-        bool,
-        _flag("elmo: keep the frozen LM in one file beside the checkpoints instead of in each of them", False),
-    ),
-    ("cpu_bf16", bool, _flag(CPU_BF16_HELP, False)),
-]
+STORE_LM_ONCE = (
+    "store_lm_once",
+    bool,
+    _flag("elmo: keep the frozen LM in one file beside the checkpoints instead of in each of them", False),
+)
+_OTHERS = [STORE_LM_ONCE, ("cpu_bf16", bool, _flag(CPU_BF16_HELP, False))]
 
 FusionConfig: Any = make_dataclass(
     "FusionConfig",
@@ -142,6 +152,18 @@ def replaces_embeddings(cfg: Any, side: str) -> bool:
     """Return True if a side's language model takes the place of its word embeddings."""
     fusion = integration(cfg, side)
     return fusion is not None and fusion.replaces_embeddings
+
+
+def starts_stack(cfg: Any, side: str) -> bool:
+    """Return True if a side's language model is where its stack starts from, and is not in the model."""
+    fusion = integration(cfg, side)
+    return fusion is not None and not fusion.keeps_lm
+
+
+def read_by_layers(cfg: Any, side: str) -> bool:
+    """Return True if a side's language model is in the model beside word embeddings of the side's own."""
+    fusion = integration(cfg, side)
+    return fusion is not None and fusion.keeps_lm and not fusion.replaces_embeddings
 
 
 def lm_prefix(cfg: Any, side: str) -> str:

@@ -72,7 +72,9 @@ class ElmoFusion(Fusion):
         self.dropout = config.representation_dropout or 0.0
         self.stored: StoredStates | None = None
         if config.lm_cache:
-            self.stored = StoredStates(lm, config.lm_cache, side.fingerprint, half=config.lm_cache_half)
+            self.stored = StoredStates(
+                lm, config.lm_cache, side.fingerprint, chosen=self.chosen, half=config.lm_cache_half
+            )
 
     @classmethod
     def lm_overrides(cls, config: ElmoConfig) -> Mapping[str, Any]:
@@ -104,8 +106,8 @@ class ElmoFusion(Fusion):
             if self.stored is not None and self.training:
                 layers = self.stored(tokens)
             else:
-                layers = self.lm.states(tokens, incremental_state, want={LAYERS}).layers
-        layers = [layers[number] for number in self.chosen]
+                states = self.lm.states(tokens, incremental_state, want={LAYERS}).layers
+                layers = [states[number] for number in self.chosen]
         if next(self.lm.parameters()).dtype != self.mix.weights.dtype:  # --src-lm-dtype
             layers = [layer.to(self.mix.weights.dtype) for layer in layers]
         return LMStates(layers, [self.lm.state_names[number] for number in self.chosen])

@@ -41,6 +41,9 @@ class FinetuneConfig:
     lm_freeze_updates: int | None = _flag(
         "leave the LM as it is for the first updates, until the rest has found its feet (default: 0)"
     )
+    lm_lora: int | None = _flag(
+        "train low-rank adapters of this rank in a Hugging Face LM in place of its weights (needs lmfusion[lora]): 8"
+    )
     representation_dropout: float | None = field(default=None, metadata={"help": REPRESENTATION_DROPOUT})
 
 
@@ -49,7 +52,8 @@ class FinetuneFusion(Fusion):
     """Fine-tuning: the embeddings are ``dropout(W top(LM))``, and the LM is trained with everything else.
 
     W (bias-free) exists only if the side's width is not C (Edunov et al. 2019, section 2.2). The LM's embeddings and
-    its lowest ``lm_freeze_layers`` layers stay frozen; its first ``lm_freeze_updates`` updates run without gradients.
+    its lowest ``lm_freeze_layers`` layers stay frozen, and with ``lm_lora`` all but adapters of the others; its first
+    ``lm_freeze_updates`` updates run without gradients.
 
     Raises:
         InputError: if the LM has no single top state, or the frozen layers leave nothing to train.
@@ -76,6 +80,7 @@ class FinetuneFusion(Fusion):
             "dropout": config.lm_dropout,
             "attention_dropout": config.lm_attention_dropout,
             "activation_dropout": config.lm_relu_dropout,
+            "lora": config.lm_lora,
         }
 
     @classmethod

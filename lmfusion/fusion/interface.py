@@ -7,54 +7,17 @@ language model's family nor, beyond the attributes of :class:`Side`, for the sid
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, ClassVar, TypeVar
 
 from torch import Tensor, nn
 
 from lmfusion.errors import InputError
+from lmfusion.fusion.description import DECODER, ENCODER, Place, Side
 from lmfusion.lm.interface import IncrementalState, LMStates, PretrainedLM
 from lmfusion.registration import check_class
 
-ENCODER, DECODER = "encoder", "decoder"
-
-
-@dataclass(frozen=True)
-class Side:
-    """The properties of a side that an integration may depend on.
-
-    Attributes:
-        prefix: of its flags, ``"src"`` or ``"tgt"``.
-        name: for messages, ``"source"`` or ``"target"``.
-        stack: ``"encoder"`` or ``"decoder"``.
-        symbols: of its dictionary, in index order.
-        width: C, channels of its embeddings.
-        heads: of its attention.
-        fingerprint: of the language model's weights as pretrained.
-    """
-
-    prefix: str
-    name: str
-    stack: str
-    symbols: list[str]
-    width: int
-    heads: int
-    fingerprint: str = ""
-
-
-@dataclass(frozen=True)
-class Place:
-    """The place of an attention module in a model.
-
-    Attributes:
-        stack: ``"encoder"`` or ``"decoder"``.
-        layer: its number, from 0.
-        kind: ``"self"`` or ``"cross"``.
-    """
-
-    stack: str
-    layer: int
-    kind: str
+__all__ = ["DECODER", "ENCODER", "FUSIONS", "Fusion", "Place", "Side", "close_register", "register_fusion"]
 
 
 class Fusion(nn.Module):
@@ -71,19 +34,24 @@ class Fusion(nn.Module):
     Attributes:
         Config: dataclass of the flags, each None (or False) where not given. ``--src-`` or ``--tgt-`` is put in front.
         title: description in a few words, for ``--help``.
+        sides: prefixes of the sides that it can serve.
         replaces_embeddings: True if :meth:`embed` takes the place of the side's word embeddings.
         carries_positions: True if its embeddings contain positions, so that the source side adds none of its own.
         needs_softmax: True if the language model must keep its output embeddings.
         trains_lm: True if training changes the language model.
+        keeps_lm: False if :meth:`configure` and :meth:`load_into` are all that it does: the side has a stack of
+            fairseq's then, and neither integration nor language model are in the model.
     """
 
     name: ClassVar[str]
     Config: ClassVar[Any]
     title: ClassVar[str] = ""
+    sides: ClassVar[tuple[str, ...]] = ("src", "tgt")
     replaces_embeddings: ClassVar[bool] = True
     carries_positions: ClassVar[bool] = False
     needs_softmax: ClassVar[bool] = False
     trains_lm: ClassVar[bool] = False
+    keeps_lm: ClassVar[bool] = True
 
     def __init__(self, lm: PretrainedLM, side: Side, config: Any) -> None:
         super().__init__()
@@ -108,6 +76,11 @@ class Fusion(nn.Module):
         Raises:
             InputError: naming the flag and the fix.
         """
+
+    @classmethod
+    def refusal(cls, family: type[PretrainedLM]) -> str | None:
+        """Return why no language model of a family can be used, to follow its title; None if one can."""
+        return None
 
     def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> Any:
         """Compute the language model's states; called once in a forward pass.
@@ -152,7 +125,7 @@ class Fusion(nn.Module):
             states: from :meth:`read`.
 
         Returns:
-            Any number of tensors of B x T x C, where T are framed positions.
+            Any number of tensors of B x T x C, of any C, where T are framed positions.
         """
         return []
 
@@ -168,19 +141,17 @@ class Fusion(nn.Module):
         """Return the decoder's features for the output projection; by default unchanged.
 
         Args:
-            x: features, B x T x C.
-            states: from :meth:`read`.
+            x: features, B x T x C, T is 1 with a decoding state.
+            states: from :meth:`read`, of at least T positions, the last of which are those of x.
         """
         return x
 
-    @classmethod
-    def configure(cls, lm: PretrainedLM, side: Side, model_config: Any) -> None:
+    def configure(self, model_config: Any) -> None:
         """Change fairseq's configuration of the side's stack in place, before it is built; by default nothing.
 
         Args:
-            lm: the language model.
-            side: the side that the integration serves.
-            model_config: fairseq's nested configuration of the model.
+            model_config: fairseq's nested configuration of the model. Sizes in the side's part of it
+                (``model_config.encoder``) count for the whole model where the LM is not kept; all else is the stack's.
         """
 
     def begin(self, run: Any) -> None:
@@ -194,7 +165,10 @@ class Fusion(nn.Module):
         """
 
     def load_into(self, stack: nn.Module) -> None:
-        """Copy weights of the language model into the side's stack when training starts; by default none.
+        """Copy weights of the language model into the side's stack; by default none.
+
+        It is called when training starts from pretrained weights; where the LM is not kept also before a checkpoint's
+        weights are loaded, so that it may add parameters.
 
         Args:
             stack: fairseq's encoder or decoder.

@@ -80,10 +80,10 @@ class TargetEmbedding(TargetReader):
         self.embedding_dim = width
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Embed tokens: B x T -> B x T x C, or B x 1 -> B x 1 x C after :meth:`announce` of a prefix."""
+        """Embed tokens: B x T -> B x T x C; after :meth:`announce` the last T of a prefix."""
         states, is_step = self.read(tokens)
         x = self.fusion.embed(states)
-        return x[:, -1:] if is_step else x
+        return x[:, -tokens.size(1) :] if is_step else x
 
 
 class LMFusionDecoder(TransformerDecoderBase):
@@ -148,17 +148,27 @@ class LMFusionDecoder(TransformerDecoderBase):
         return (x if reader is None else reader.features(x)), extra
 
     def reorder_incremental_state_scripting(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
-        """Reorder decoding states with the beam: row b becomes former row ``new_order[b]``.
-
-        fairseq asks every module at every step whether it can be reordered, which is expensive: a module looks through
-        its parameters, buffers and children before it says no. Asking its class is quick.
-        """
-        for module in self.modules():
-            if hasattr(type(module), "reorder_incremental_state"):
-                module.reorder_incremental_state(incremental_state, new_order)
+        """Reorder decoding states with the beam: row b becomes former row ``new_order[b]``."""
+        reorder_states(self, incremental_state, new_order)
 
     def max_positions(self) -> int:
         """Return the length of the longest target in tokens, </s> included."""
         reader = self._read_by
         longest: int = super().max_positions()
         return longest if reader is None else min(longest, reader.lm.max_positions())
+
+
+def reorder_states(module: nn.Module, incremental_state: IncrementalState, new_order: Tensor) -> None:
+    """Reorder the decoding states of a module and of all inside it: row b becomes former row ``new_order[b]``.
+
+    fairseq asks every module at every step whether it can be reordered, which is expensive: a module looks through
+    its parameters, buffers and children before it says no. Asking its class is quick.
+
+    Args:
+        module: a decoder, or a part of one.
+        incremental_state: fairseq's decoding state.
+        new_order: B row numbers.
+    """
+    for part in module.modules():
+        if hasattr(type(part), "reorder_incremental_state"):
+            part.reorder_incremental_state(incremental_state, new_order)  # type: ignore[operator]

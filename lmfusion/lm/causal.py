@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
+from lmfusion.lm.stack import Stack
+from lmfusion.lm.transformer.as_stack import tower_stack
 from lmfusion.lm.transformer.attention import NO_BIAS_KV, CausalSelfAttention
 from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
 from lmfusion.lm.transformer.config import CausalLMConfig, big_architecture, plain_config
@@ -105,6 +107,10 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
         self.check_rows(layout)
         x = self.embed(layout.align(tokens))
         return x, self.layers(layout.pack(x), layout=layout), layout
+
+    def stack(self) -> Stack:
+        """Return the tower, which no layer norm follows."""
+        return tower_stack(self, self.layers)
 
     def modules_from_below(self) -> list[list[nn.Module]]:
         """Return the embeddings, then each block: N + 1 lists."""

@@ -18,6 +18,8 @@ from torch import Tensor, nn
 
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
+from lmfusion.lm.stack import Stack
+from lmfusion.lm.transformer.as_stack import tower_stack
 from lmfusion.lm.transformer.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
 from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
 from lmfusion.lm.transformer.config import ClozeLMConfig, big_architecture, plain_config
@@ -113,17 +115,17 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         reversed_states = backward(layout.pack(layout.reverse(x)), layout=layout)
         return x, self.forward_layers(layout.pack(x), layout=layout), reversed_states
 
+    def stack(self) -> Stack:
+        """Return the forward tower, and the layer norm through which a joining block by attention reads it."""
+        return tower_stack(self, self.forward_layers, getattr(self.join, "fwd_layer_norm", None))
+
     def modules_from_below(self) -> list[list[nn.Module]]:
         """Return the embeddings, then each layer's block of both towers: N + 1 lists."""
         towers = [tower for tower in (self.forward_layers, self.backward_layers) if tower is not None]
         return [[self.embed], *(list(blocks) for blocks in zip(*towers))]
 
     def check_top_state(self) -> None:
-        """Refuse a pair of language models.
-
-        Raises:
-            InputError: naming what to use instead.
-        """
+        """Refuse a pair of language models by an :class:`InputError` that names what to use instead."""
         if self.join is None:
             raise InputError(
                 "this pair of language models (trained with --future-target --past-target) has no joining block and "
@@ -144,8 +146,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         Args:
             src_tokens: B x T, ``</s> w1 ... wn </s>`` with padding on either side.
             src_lengths: unused; fairseq passes it.
-            head: function that makes logits, or something else, of states (B x T x C or B x K x T x C) and output
-                embeddings (V x C).
+            head: function of states (B x T x C or B x K x T x C) and output embeddings (V x C), e.g. to logits.
 
         Returns:
             B x T x V, or B x K x T x V where K > 1 targets are predicted (in the order self, future, past), or what
@@ -189,7 +190,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
 
 
 def _check(config: dict[str, Any]) -> None:
-    """Validate the configuration: refuse targets and flags that contradict each other or would be ignored."""
+    """Refuse targets and flags that contradict each other or would be ignored."""
     if config["targets"] not in TARGET_SETS:
         given = " ".join(f"--{target}-target" for target in config["targets"])
         raise InputError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 from torch import nn
 from typing_extensions import Self
@@ -56,19 +57,24 @@ class Freezable(nn.Module):
                 f"frozen model by elmo."
             )
 
+    def pretrained_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yield the parameters that come from pretraining, by name."""
+        return self.named_parameters()
+
     def train(self, mode: bool = True) -> Self:
         """Switch dropout on or off like :meth:`torch.nn.Module.train`; a frozen model stays in eval mode."""
         return super().train(mode and not self.frozen)
 
 
 def state_fingerprint(module: nn.Module) -> str:
-    """Return the SHA-256 (hex) over names, shapes and float32 values of a module's parameters.
+    """Return the SHA-256 (hex) over names, shapes and float32 values of a module's pretrained parameters.
 
     The same weights give the same fingerprint whether they are kept in half or single precision
     only if they are representable in both; lmfusion takes it after loading, in float32.
     """
     digest = hashlib.sha256()
-    for name, parameter in sorted(module.named_parameters()):
+    parameters = module.pretrained_parameters() if isinstance(module, Freezable) else module.named_parameters()
+    for name, parameter in sorted(parameters):
         values = parameter.detach().to("cpu").float().contiguous()
         digest.update(f"{name}{tuple(values.shape)}".encode())
         digest.update(values.numpy().tobytes())

@@ -6,7 +6,6 @@ transformers is imported when one is used.
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,47 +14,30 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lmfusion.errors import InputError
+from lmfusion.lm.huggingface_adapters import AdaptableLM
+from lmfusion.lm.huggingface_config import DTYPES, HuggingFaceConfig
+from lmfusion.lm.huggingface_file import is_file_of, read_file
 from lmfusion.lm.huggingface_folder import LAYER, licence, model_type, read_weights
 from lmfusion.lm.huggingface_models import KINDS, build_model, kind_of
+from lmfusion.lm.huggingface_stack import bert_stack
 from lmfusion.lm.huggingface_vocabulary import TokenizerVocabulary, check_table
 from lmfusion.lm.interface import LAYERS, TOP, IncrementalState, LMStates, PretrainedLM, register_lm
+from lmfusion.lm.stack import Stack
 from lmfusion.lm.transformer.layout import RowLayout
 from lmfusion.lm.vocabulary import BOS, Vocabulary
-from lmfusion.text.huggingface import PieceTokenizer, import_transformers
+from lmfusion.text.huggingface import PieceTokenizer
+from lmfusion.text.import_transformers import import_transformers
 
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-_EMBEDDINGS = ("embeddings", "embeddings_project", "wte", "wpe", "embed_tokens", "embed_in")
-_STACKS = ("encoder.layer", "transformer.layer", "layers", "h")
-
-
-@dataclass
-class HuggingFaceConfig:
-    """Plain values from which an untrained copy is built.
-
-    Attributes:
-        model_type: transformers' name of the architecture.
-        settings: of the architecture, as transformers writes them into config.json.
-        opening: symbols that the tokenizer puts in front of a sentence.
-        tokenizer_bytes: size of the tokenizer's file.
-        licence: as the model card names it.
-        transformers: version that read the folder.
-        dropout: replaces that of the settings.
-        attention_dropout: replaces that of the settings.
-        dtype: of the weights, one of :data:`DTYPES`; 16 bits are for frozen models.
-    """
-
-    model_type: str
-    settings: dict[str, Any]
-    opening: list[str] = field(default_factory=lambda: [BOS])
-    tokenizer_bytes: int = 0
-    licence: str = "unknown"
-    transformers: str = ""
-    dropout: float | None = None
-    attention_dropout: float | None = None
-    dtype: str = "float32"
+_EMBEDDINGS = (
+    *("embeddings", "embeddings_project", "wte", "wpe", "embed_tokens", "embed_in", "embed_positions"),
+    "layernorm_embedding",
+)
+_STACKS = ("encoder.layer", "transformer.layer", "layers", "h", "block")
+_ANY_LENGTH = 1 << 20
+"""Positions of a model that has no table of them (T5)."""
 
 
-class HuggingFaceLM(PretrainedLM):
+class HuggingFaceLM(AdaptableLM):
     """A model of transformers without a head, and its tokenizer.
 
     Ids are those of a fairseq dictionary, in which the tokenizer's pieces stand behind fairseq's four symbols; a table
@@ -86,19 +68,23 @@ class HuggingFaceLM(PretrainedLM):
         self.num_layers = about.num_hidden_layers
         self.embed_dim = self.state_dim = about.hidden_size
         self.state_names = ["embedding", *(f"layer {number}" for number in range(1, self.num_layers + 1))]
-        self.positions: int = about.max_position_embeddings
+        self.positions: int = getattr(about, "max_position_embeddings", _ANY_LENGTH)
         if kind.offset_positions:
             self.positions -= about.pad_token_id + 1
         # Rows without a mask have no padding. transformers would look for it, and warn of GPT-2's first symbol.
         about.pad_token_id = None
         self.to(DTYPES[config.dtype])
+        self.build_adapters()
+        self.register_load_state_dict_post_hook(_check_ids)
         self.title = (  # type: ignore[misc]
             f"{type(self).title} {config.model_type} ({self.num_layers} layers, licence {config.licence})"
         )
 
     @classmethod
     def can_read(cls, path: Path) -> bool:
-        """Return True if ``path`` is a folder of this kind of model; one of no known kind counts as an encoder."""
+        """Return True if ``path`` is a folder or file of this kind of model; one of no known kind is an encoder's."""
+        if path.is_file():
+            return is_file_of(path, cls.family)
         name = model_type(path)
         if name is None:
             return False
@@ -106,11 +92,17 @@ class HuggingFaceLM(PretrainedLM):
 
     @classmethod
     def read(cls, path: Path, **overrides: Any) -> PretrainedLM:
-        """Read config.json, model.safetensors and the tokenizer of a folder.
+        """Read config.json, model.safetensors and the tokenizer of a folder, or a file of :mod:`.huggingface_file`.
 
         Raises:
             InputError: if one of them is missing, damaged or unsupported, or the weights are incomplete.
         """
+        given = {key: value for key, value in overrides.items() if value is not None}
+        rank = given.pop("lora", None)
+        if path.is_file():
+            lm = read_file(path, lambda config, symbols: cls.build(config, symbols, **given))
+            assert isinstance(lm, HuggingFaceLM)
+            return lm.adapted(rank)
         name = model_type(path)
         kind_of(name)
         settings, weights = read_weights(path, str(name))
@@ -123,7 +115,6 @@ class HuggingFaceLM(PretrainedLM):
             "licence": licence(path),
             "transformers": import_transformers().__version__,
         }
-        given = {key: value for key, value in overrides.items() if value is not None}
         lm = cls.build(config, tokenizer.symbols, **given)
         assert isinstance(lm, HuggingFaceLM)
         lm.model.load_state_dict(
@@ -131,7 +122,7 @@ class HuggingFaceLM(PretrainedLM):
         )
         lm.vocabulary.adopt(tokenizer)
         check_table(lm.vocabulary.model_ids, lm.token_embedding.num_embeddings, str(path))
-        return lm
+        return lm.adapted(rank)
 
     @classmethod
     def make_vocabulary(cls, config: dict[str, Any], symbols: list[str]) -> Vocabulary:
@@ -231,6 +222,12 @@ class HuggingFaceLM(PretrainedLM):
             )
 
 
+def _check_ids(module: nn.Module, keys: Any) -> None:
+    """Refuse ids of a checkpoint that the embeddings have no row for."""
+    assert isinstance(module, HuggingFaceLM)
+    check_table(module.vocabulary.model_ids, module.token_embedding.num_embeddings, "the language model inside")
+
+
 @register_lm("huggingface")
 class HuggingFaceEncoder(HuggingFaceLM):
     """An encoder of transformers: BERT, RoBERTa, XLM-R, DeBERTa, ModernBERT and others of :data:`KINDS`."""
@@ -239,3 +236,7 @@ class HuggingFaceEncoder(HuggingFaceLM):
     sees_future = True
     incremental = False
     reads_left_to_right = False
+
+    def stack(self) -> Stack:
+        """Return the layers of an encoder that is built as BERT is; an :class:`InputError` of others."""
+        return bert_stack(self.config["model_type"], self.model, self.vocabulary.model_ids, self.positions)

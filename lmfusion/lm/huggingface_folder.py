@@ -10,10 +10,10 @@ from typing import Any
 from torch import Tensor
 
 from lmfusion.errors import InputError
-from lmfusion.lm.huggingface_models import kind_of, settings_of
-from lmfusion.text.huggingface import import_transformers, quiet
+from lmfusion.lm.huggingface_models import encoder_of, kind_of, settings_of, without_decoder
+from lmfusion.text.import_transformers import import_transformers, quiet
 
-LAYER = re.compile(r"(?:^|\.)(?:layer|layers|h)\.(\d+)\.")
+LAYER = re.compile(r"(?:^|\.)(?:block|layer|layers|h)\.(\d+)\.")
 """A layer's number in the name of a weight of transformers."""
 _LICENCE = re.compile(r"^license:\s*[\"']?([\w.+-]+)", re.MULTILINE)
 
@@ -70,8 +70,8 @@ def read_weights(path: Path, name: str, head: str = "") -> tuple[dict[str, Any],
             config = transformers.AutoConfig.from_pretrained(str(path), **local)
             settings = settings_of(path, config)
             model, report = getattr(transformers, f"AutoModel{head}").from_pretrained(
-                *(str(path),), use_safetensors=True, output_loading_info=True, dtype="float32",
-                attn_implementation="eager", **local, **more
+                *(str(path),), config=without_decoder(config, kind), use_safetensors=True, output_loading_info=True,
+                dtype="float32", attn_implementation="eager", **local, **more
             )  # fmt: skip
     except (SafetensorError, StrictDataclassError, OSError, ValueError, RuntimeError, LookupError, TypeError) as error:
         if isinstance(error, InputError):
@@ -80,12 +80,18 @@ def read_weights(path: Path, name: str, head: str = "") -> tuple[dict[str, Any],
             f"{path} cannot be read ({str(error).splitlines()[0][:300]}). Its weights have to be a model.safetensors: "
             f"load the model by transformers and save_pretrained it, or download it again."
         ) from error
-    _check(path, report)
-    return settings, model.state_dict()
+    _check(path, report, left_out="decoder." if kind.decoder_layers else None)
+    return settings, encoder_of(model, kind).state_dict()
 
 
-def _check(path: Path, report: dict[str, Any]) -> None:
+def _check(path: Path, report: dict[str, Any], left_out: str | None) -> None:
     """Refuse weights that transformers would fill at random or leave out, with no more than a report."""
+    keys = {
+        what: [key for key in found if left_out is None or not str(key).startswith(left_out)]
+        for what, found in report.items()
+        if what.endswith("_keys")
+    }
+    report = {**report, **keys}
     missing = sorted(report["missing_keys"])
     # Weights of heads are expected to be left over; those of further layers are not.
     further = sorted(key for key in report["unexpected_keys"] if LAYER.search(key))

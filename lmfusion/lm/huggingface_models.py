@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from lmfusion.errors import InputError
-from lmfusion.text.huggingface import import_transformers
+from lmfusion.text.import_transformers import import_transformers
 
 MOST_LAYERS = 1000
 """More are a damaged file's: every layer takes memory, however narrow it is."""
@@ -30,6 +30,7 @@ class Kind:
         dropout: settings that ``dropout`` stands for.
         attention_dropout: settings that ``attention_dropout`` stands for.
         attention: implementation of attention.
+        decoder_layers: setting with the number of the decoder's layers, of a type whose encoder alone is used.
     """
 
     reads_left_to_right: bool = False
@@ -38,10 +39,13 @@ class Kind:
     dropout: tuple[str, ...] = ("hidden_dropout_prob",)
     attention_dropout: tuple[str, ...] = ("attention_probs_dropout_prob",)
     attention: str = "sdpa"
+    decoder_layers: str | None = None
 
 
 _ROBERTA = Kind(has_pooler=True, offset_positions=True)
 _LLAMA = Kind(reads_left_to_right=True, dropout=(), attention_dropout=("attention_dropout",))
+_T5 = Kind(dropout=("dropout_rate",), attention_dropout=(), attention="eager", decoder_layers="num_decoder_layers")
+_BART = Kind(dropout=("dropout",), attention_dropout=("attention_dropout",), decoder_layers="decoder_layers")
 KINDS = {
     "bert": Kind(has_pooler=True),
     "roberta": _ROBERTA,
@@ -52,6 +56,8 @@ KINDS = {
     "deberta-v2": Kind(attention="eager"),
     "distilbert": Kind(dropout=("dropout",), attention_dropout=("attention_dropout",)),
     "modernbert": Kind(dropout=("embedding_dropout", "mlp_dropout"), attention_dropout=("attention_dropout",)),
+    **dict.fromkeys(("t5", "mt5", "umt5"), _T5),
+    **dict.fromkeys(("bart", "mbart", "m2m_100"), _BART),
     "gpt2": Kind(reads_left_to_right=True, dropout=("resid_pdrop", "embd_pdrop"), attention_dropout=("attn_pdrop",)),
     "gpt_neox": Kind(reads_left_to_right=True, dropout=("hidden_dropout",), attention_dropout=("attention_dropout",)),
     "llama": _LLAMA,
@@ -123,13 +129,26 @@ def build_model(model_type: str, settings: Mapping[str, Any], changes: Mapping[s
         if not 1 <= config.num_hidden_layers <= MOST_LAYERS:
             raise InputError(f"a {model_type} of {config.num_hidden_layers} layers: give one of 1 to {MOST_LAYERS}.")
         model: nn.Module = transformers.AutoModel.from_config(
-            config, trust_remote_code=False, attn_implementation=kind.attention, **more
+            without_decoder(config, kind), trust_remote_code=False, attn_implementation=kind.attention, **more
         )
     except (StrictDataclassError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"these settings describe no {model_type} ({str(error).splitlines()[0][:200]}).") from error
-    return model
+    encoder: nn.Module = encoder_of(model, kind)
+    return encoder
+
+
+def without_decoder(config: Any, kind: Kind) -> Any:
+    """Return a configuration of transformers with no layers in a decoder that is not used."""
+    if kind.decoder_layers:
+        setattr(config, kind.decoder_layers, 0)
+    return config
+
+
+def encoder_of(model: Any, kind: Kind) -> Any:
+    """Return the encoder of a model that has a decoder as well; any other model as it is."""
+    return model.get_encoder() if kind.decoder_layers else model
 
 
 def _dropouts(model_type: str, kind: Kind, name: str, probability: float | None) -> dict[str, float]:

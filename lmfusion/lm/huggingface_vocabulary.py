@@ -48,7 +48,7 @@ class TokenizerVocabulary(Vocabulary):
     def tokenizer(self) -> PieceTokenizer | None:
         """Return the tokenizer, or None if there is none."""
         if self._tokenizer is None and self.tokenizer_file.numel():
-            text = self.tokenizer_file.cpu().numpy().tobytes().decode()
+            text = self.tokenizer_file.cpu().numpy().tobytes().decode(errors="replace")
             opening = [self.symbols[number] for number in self.opening]
             self._tokenizer = PieceTokenizer.from_text(text, self.symbols, self.model_ids.tolist(), opening)
         return self._tokenizer
@@ -92,9 +92,9 @@ def check_table(model_ids: Tensor, rows: int, what: str) -> None:
         what: name of the model, for the message.
 
     Raises:
-        InputError: naming both sizes.
+        InputError: naming both sizes, or that an id is no number of a row.
     """
-    if model_ids.numel() and int(model_ids.max()) >= rows:
+    if model_ids.numel() and not 0 <= int(model_ids.min()) <= int(model_ids.max()) < rows:
         raise InputError(
             f"{what}: its tokenizer has the id {int(model_ids.max()):,}, and its embeddings have {rows:,} rows: they "
             f"do not belong together, or resize_token_embeddings was not called."

@@ -23,6 +23,7 @@ from torch import Tensor
 from lmfusion.errors import InputError
 from lmfusion.lm.freezing import Freezable
 from lmfusion.lm.pooling import Poolable
+from lmfusion.lm.stack import Stack
 from lmfusion.lm.vocabulary import Vocabulary
 from lmfusion.registration import check_class
 
@@ -176,12 +177,12 @@ class PretrainedLM(Freezable, Poolable, ABC):
         return top
 
     def logits(self, top: Tensor) -> Tensor:
-        """Turn top states into logits: ... x C -> ... x V.
-
-        Raises:
-            InputError: if the family predicts nothing.
-        """
+        """Turn top states into logits, ... x C -> ... x V; an :class:`InputError` if the family predicts nothing."""
         raise InputError(f"a {self.title} predicts no words.")
+
+    def stack(self) -> Stack:
+        """Return the layers as those of a fairseq encoder or decoder; an :class:`InputError` if they are not such."""
+        raise InputError(f"a {self.title} has no layers as fairseq's transformer has them.")
 
     def serve(self, symbols: list[str], *, what: str) -> float:
         """Accept the ids of a side's dictionary from now on; see :meth:`Vocabulary.serve`."""
@@ -234,8 +235,7 @@ FAMILIES: dict[str, type[PretrainedLM]] = {}
 def register_lm(name: str) -> Callable[[Family], Family]:
     """Register a subclass of :class:`PretrainedLM` under its name in checkpoints, flags and tables.
 
-    Raises:
-        InputError: if another class has that name already, or this one lacks what has no default.
+    A name that another class has, or a class that lacks what has no default, is an :class:`InputError`.
     """
 
     def register(family: Family) -> Family:

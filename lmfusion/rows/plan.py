@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping
@@ -25,6 +26,8 @@ SLOWER_BESIDE = 1.15
 """How much longer an update takes beside another run than alone."""
 LEAST = 100
 """Updates below which a schedule makes no sense."""
+MOST = 0.5
+"""Share of the updates by the amount of text below which it is said what the minutes cut."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,16 @@ def new(data: Prepared, seed: int, language_models: Mapping[str, Path], given: M
         except ValueError as error:
             raise InputError(f"--set {name}={value}: give a number.") from error
     numbers = {**amounts.schedules({**amounts.numbers(data), **given}), **given}
-    hashes = {side: hash_file(path) for side, path in language_models.items()}
+    hashes = {side: _hash_model(path) for side, path in language_models.items()}
     return Plan(hash_file(data.folder / prepared.FILE), seed, hashes, dict(given), numbers)
+
+
+def _hash_model(path: Path) -> str:
+    """Return the SHA-256 of a language model's file, or of the files of its folder that make it what it is."""
+    if path.is_file():
+        return hash_file(path)
+    files = sorted(file for file in path.iterdir() if file.suffix in (".json", ".safetensors"))
+    return hashlib.sha256("".join(f"{file.name} {hash_file(file)}\n" for file in files).encode()).hexdigest()
 
 
 def read(out: Path) -> Plan | None:
@@ -130,6 +141,31 @@ def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float
     free = {name: value for name, value in fitting.items() if name not in plan.set}
     numbers = amounts.schedules({**plan.numbers, **free})
     return Plan(plan.data, plan.seed, plan.language_models, plan.set, {**numbers, **plan.set})
+
+
+def whole_minutes(plan: Plan, spent: float, seconds: Mapping[str, float], jobs: int) -> float:
+    """Return the minutes that all updates of a plan take, with those that are over; see :func:`within`."""
+    stages = _stages(seconds, jobs)
+    return spent + sum(one * int(plan.numbers[name]) for name, (one, _) in stages.items()) / 60 / RESERVE
+
+
+def what_is_cut(wanted: Mapping[str, str], fitting: Mapping[str, str], whole: float) -> str:
+    """Return a line about updates that do not fit into the minutes; empty where few are missing.
+
+    Args:
+        wanted: numbers by the amount of text.
+        fitting: those that fit.
+        whole: minutes that all updates take.
+    """
+    names = {"LM_UPDATES": "language models", "S2S_UPDATES": "rows"}
+    shares = {text: int(fitting[name]) / int(wanted[name]) for name, text in names.items()}
+    if min(shares.values()) >= MOST:
+        return ""
+    listed = ", ".join(f"{text} {share:.0%}" for text, share in shares.items() if share < 1)
+    return (
+        f"The minutes are short of this much text: {listed} of the updates that it is worth, and a language model that "
+        f"is hardly trained may cost more than it gives. All of them would take about {whole:,.0f} minutes.\n"
+    )
 
 
 def _stages(seconds: Mapping[str, float], jobs: int) -> dict[str, tuple[float, float]]:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from lmfusion.errors import InputError
 from lmfusion.rows import jobs, plan, scripts
@@ -23,6 +24,8 @@ from lmfusion.text.prepared import Prepared
 
 CALIBRATION, CALIBRATED = ".calibration", "30"
 STATES = "lm-states"
+GIVEN = {scripts.SOURCE_LM: "src", scripts.TARGET_LM: "tgt"}
+"""The side whose language model a script trains."""
 MOST_STATES = 28_000
 """Training pairs up to which the frozen LM's states are stored: some 180 KB a pair."""
 _SPEED = re.compile(r'"ups": "([0-9.]+)"')
@@ -57,8 +60,7 @@ class Asked:
     def lms(self) -> list[str]:
         """Return the scripts of the language models to be trained."""
         needed = {script for row in self.rows for script in scripts.needs(row)}
-        given = {scripts.SOURCE_LM: "src", scripts.TARGET_LM: "tgt"}
-        return sorted(script for script in needed if given.get(script) not in self.language_models)
+        return sorted(script for script in needed if GIVEN.get(script) not in self.language_models)
 
 
 def check(asked: Asked) -> None:
@@ -74,25 +76,50 @@ def check(asked: Asked) -> None:
     for part in (asked.data.bitext, *(asked.data.plain_text(lang) for lang in asked.data.symbols)):
         if not part.is_dir():
             raise InputError(f"{part} is missing: run `lmfusion data` again with --out {asked.data.folder}.")
+    names = {"src": asked.data.source, "tgt": asked.data.target}
     for side, path in asked.language_models.items():
-        _check_lm(side, path, asked)
+        _check_lm(side, path, asked, names[side])
+    for script, side in GIVEN.items():
+        if script in asked.lms() and names[side] in asked.data.tokenizers:
+            raise InputError(
+                f"{asked.data.folder}: {names[side]} is in the pieces of a model of Hugging Face, its language model: "
+                f"give the folder of that by --{side}-lm."
+            )
 
 
-def _check_lm(side: str, path: Path, asked: Asked) -> None:
-    """Refuse a language model that cannot read the data."""
+def _check_lm(side: str, path: Path, asked: Asked, name: str) -> None:
+    """Refuse a language model that cannot read the data of the side with this name."""
     if not path.exists():
         raise InputError(f"--{side}-lm {path}: does not exist.")
     import lmfusion
     from lmfusion.text.dictionaries import read_dictionary
 
-    lm = lmfusion.load_lm(path)
+    lm, dictionary = lmfusion.load_lm(path), asked.data.dictionary_of(name)
+    _check_tokenizer(side, path, asked.data, name, lm)
     if not lm.by_symbol:
-        lm.serve(list(read_dictionary(asked.data.dictionary).symbols), what=str(asked.data.dictionary))
+        lm.serve(list(read_dictionary(dictionary).symbols), what=str(dictionary))
     if asked.data.longest > lm.max_positions():
         raise InputError(
             f"{asked.data.folder} has a sentence of {asked.data.longest} symbols to validate or test on; {path} reads "
             f"{lm.max_positions()}: prepare it with --max-length {lm.max_positions()}."
         )
+
+
+def _check_tokenizer(side: str, path: Path, data: Prepared, name: str, lm: Any) -> None:
+    """Refuse a language model with another tokenizer than its side was encoded with."""
+    tokenizer = getattr(lm.vocabulary, "tokenizer", None)
+    expected, found = data.tokenizers.get(name), tokenizer.hash if tokenizer is not None else None
+    if expected == found:
+        return
+    if expected is None:
+        raise InputError(
+            f"--{side}-lm {path} brings its own tokenizer, and {name} in {data.folder} has another BPE: prepare the "
+            f"text again by lmfusion data … --{side}-hf {path}."
+        )
+    raise InputError(
+        f"--{side}-lm {path}: its tokenizer is not that by which {name} in {data.folder} was encoded, or has changed "
+        f"since: give the folder of then, or prepare the text again by lmfusion data … --{side}-hf {path}."
+    )
 
 
 def places(wanted: int | None) -> Places:
@@ -119,7 +146,9 @@ def fixed_plan(asked: Asked, where: Places) -> Plan:
         began = time.monotonic()
         seconds = _calibrate(asked, fresh, where)
         spent = (time.monotonic() - began) / 60
+        whole, wanted = plan.whole_minutes(fresh, spent, seconds, where.count), fresh.numbers
         fresh = plan.within(fresh, asked.minutes, spent, seconds, where.count)
+        print(plan.what_is_cut(wanted, fresh.numbers, whole), end="", flush=True)
     fresh.save(asked.out)
     return fresh
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from lmfusion.errors import InputError
+from lmfusion.scoring.model_pieces import piece_joiner
 from lmfusion.scoring.text_files import PathLike, each_line
 
 _LINE = re.compile(r"([STHD])-(\d+)\t(.*)", re.DOTALL)
@@ -157,7 +158,7 @@ def _without_bpe(lines: Lines, path: PathLike) -> Lines:
     sentences without a single piece that starts a word, and "e e" alone could be two words.
     """
     source, target = list(lines["S"].values()), [*lines["T"].values(), *lines["H"].values()]
-    join_source, join_target = _joiner(source), _joiner(target)
+    join_source, join_target = piece_joiner(source) or _joiner(source), _joiner(target)
     if not lines["T"] and not any("@@ " in text for text in target):
         join_target = _joiner(source + target)  # fairseq-interactive, which has no targets
     decoded = any(lines["D"][i] != text for i, text in lines["H"].items())

@@ -6,6 +6,7 @@ import copy
 import hashlib
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,19 +29,30 @@ class StoredStates:
         lm: the frozen language model.
         folder: of all stores; each LM and precision has a subfolder of its own.
         fingerprint: of the LM's weights.
+        chosen: numbers of the states that are wanted; None: all.
         half: store numbers in half precision: half the size, and an error of at most 0.05% of a number from 6e-5 up.
     """
 
-    def __init__(self, lm: PretrainedLM, folder: str | Path, fingerprint: str, *, half: bool = False) -> None:
+    def __init__(
+        self,
+        lm: PretrainedLM,
+        folder: str | Path,
+        fingerprint: str,
+        *,
+        chosen: Sequence[int] | None = None,
+        half: bool = False,
+    ) -> None:
         self.lm, self.folder, self.fingerprint, self.half = lm, Path(folder), fingerprint, half
+        self.chosen = list(range(lm.num_states) if chosen is None else chosen)
         self._stores: dict[Path, StateStore] = {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> StoredStates:
         """Copy the settings alone: a copy of the model (--store-ema) opens files of its own."""
-        return StoredStates(copy.deepcopy(self.lm, memo), self.folder, self.fingerprint, half=self.half)
+        lm = copy.deepcopy(self.lm, memo)
+        return StoredStates(lm, self.folder, self.fingerprint, chosen=self.chosen, half=self.half)
 
     def __call__(self, tokens: Tensor) -> list[Tensor]:
-        """Return the layer states of a batch, from disk where they are stored.
+        """Return the chosen layer states of a batch, from disk where they are stored.
 
         Args:
             tokens: B x T ids of the LM, left-aligned.
@@ -60,7 +72,8 @@ class StoredStates:
         missing = [row for row, key in enumerate(keys) if store is None or key not in store]
         if missing:
             width = max(lengths[row] for row in missing)
-            fresh = torch.stack(self.lm.layer_states(tokens[missing, :width]))
+            layers = self.lm.layer_states(tokens[missing, :width])
+            fresh = torch.stack([layers[number] for number in self.chosen])
             store = store or self._create(fresh.dtype)
             stored = _in_range(fresh.to("cpu", store.dtype), self.half)
             store.write({keys[row]: stored[:, number, : lengths[row]] for number, row in enumerate(missing)})
@@ -82,12 +95,15 @@ class StoredStates:
     def _settings(self, precision: Precision | None = None) -> dict[str, Any]:
         """Return all that changes the numbers: it names a store and, as folders can be renamed, is kept inside."""
         weights, autocast = precision or _precision(self.lm)
+        # Stores of all states do not name them.
+        some = {} if self.chosen == list(range(self.lm.num_states)) else {"states": self.chosen}
         return {
             "format": FORMAT,
             "fingerprint": self.fingerprint,
             "lm": self.lm.config,
             "precision": f"{weights}, autocast {autocast or 'off'}",
             "half": self.half,
+            **some,
         }
 
     def _folder(self, precision: Precision | None = None) -> Path:
@@ -118,7 +134,7 @@ class StoredStates:
         return self._stores.get(folder)
 
     def _create(self, computed: torch.dtype) -> StateStore:
-        shape = (self.lm.num_states, self.lm.state_dim)
+        shape = (len(self.chosen), self.lm.state_dim)
         folder, stored = self._folder(), torch.float16 if self.half else computed
         self._mention_older()
         self._stores[folder] = StateStore.create(folder, shape, stored, computed, self._settings())
@@ -126,7 +142,7 @@ class StoredStates:
 
     def bytes_per_token(self, dtype: torch.dtype = torch.float32) -> int:
         """Return the bytes of disk space that a token takes where the LM computes in ``dtype``."""
-        return self.lm.num_states * self.lm.state_dim * (2 if self.half else dtype.itemsize)
+        return len(self.chosen) * self.lm.state_dim * (2 if self.half else dtype.itemsize)
 
 
 def _precision(lm: PretrainedLM) -> Precision:

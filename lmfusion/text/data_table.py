@@ -120,4 +120,7 @@ def show(data: Prepared, texts: list[Text], left_out: dict[str, list[int]]) -> N
         )
     console = Console(soft_wrap=False)
     console.print(table)
-    console.print(f"Next: lmfusion train {data.folder} --rows {ROWS} --out runs/mine", markup=False, highlight=False)
+    sides = {"src": data.source, "tgt": data.target}
+    flags = "".join(f" --{flag}-lm FOLDER" for flag, side in sides.items() if side in data.tokenizers)
+    line = f"Next: lmfusion train {data.folder} --rows {ROWS}{flags} --out runs/mine"
+    console.print(line, markup=False, highlight=False)

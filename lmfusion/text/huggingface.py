@@ -8,70 +8,22 @@ piece are written as ``\\3c;`` (the code point in hexadecimal), so that no two p
 
 from __future__ import annotations
 
-import importlib.util
-import logging
+import hashlib
+import json
 import re
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmfusion.errors import InputError
+from lmfusion.text.import_transformers import import_transformers, quiet
+from lmfusion.text.tokenizers_errors import ROLES, TokenizersErrors, check_table, first_line
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-logger = logging.getLogger(__name__)
-
-ROLES = ("<s>", "<pad>", "</s>", "<unk>")
-"""fairseq's symbols, in the order of every dictionary."""
-
 _HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?(?<!\.pt)")
-
-
-def import_transformers() -> Any:
-    """Import the package transformers and return it.
-
-    fairseq brings torchaudio, and where that was built for another torch, transformers cannot be imported. Nothing here
-    needs it, so one that cannot be imported is hidden from this process.
-
-    Raises:
-        InputError: if transformers is not installed.
-    """
-    if "torchaudio" not in sys.modules and importlib.util.find_spec("torchaudio") is not None:
-        try:
-            importlib.import_module("torchaudio")
-        except (ImportError, OSError) as error:
-            sys.modules["torchaudio"] = None  # type: ignore[assignment]
-            reason = str(error).splitlines()[0]
-            logger.info(f"torchaudio does not fit the installed torch and is left out of this process ({reason})")
-    try:
-        import transformers
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"models of Hugging Face need the package {error.name}: pip install lmfusion[hf], or pip install "
-            f"transformers tokenizers safetensors."
-        ) from error
-    if sys.modules.get("torchaudio", transformers) is None:  # where transformers was imported before, it has looked
-        transformers.utils.import_utils.is_torchaudio_available.cache_clear()
-    return transformers
-
-
-@contextmanager
-def quiet(transformers: Any) -> Iterator[None]:
-    """Keep transformers' progress bars and reports of what it loads away from the terminal; errors are ours to tell."""
-    messages = transformers.utils.logging
-    level, bars = messages.get_verbosity(), messages.is_progress_bar_enabled()
-    messages.set_verbosity_error()
-    messages.disable_progress_bar()
-    try:
-        yield
-    finally:
-        messages.set_verbosity(level)
-        if bars:
-            messages.enable_progress_bar()
 
 
 def check_folder(folder: str | Path) -> Path:
@@ -143,7 +95,7 @@ class PieceTokenizer:
                 )
         except (OSError, ValueError, ImportError, KeyError, TypeError, AttributeError) as error:
             raise InputError(
-                f"{path} has no tokenizer that can be read ({_first_line(error)}): its tokenizer.json is needed."
+                f"{path} has no tokenizer that can be read ({first_line(error)}): its tokenizer.json is needed."
             ) from error
         if not getattr(loaded, "is_fast", False):
             raise InputError(
@@ -154,10 +106,26 @@ class PieceTokenizer:
 
     @classmethod
     def from_text(cls, text: str, symbols: Sequence[str], ids: Sequence[int], opening: Sequence[str]) -> PieceTokenizer:
-        """Build a tokenizer from the text of its file (:meth:`to_text`) and a table of its symbols."""
+        """Build a tokenizer from the text of its file (:meth:`to_text`) and a table of its symbols.
+
+        Raises:
+            InputError: if the text is no tokenizer, or the table is none of its pieces.
+        """
         from tokenizers import Tokenizer
 
-        return cls(Tokenizer.from_str(text), list(symbols), list(ids), tuple(opening))
+        with TokenizersErrors("the tokenizer in this checkpoint cannot be read"):
+            tokenizer = Tokenizer.from_str(text)
+        check_table(tokenizer, symbols, ids, opening)
+        return cls(tokenizer, list(symbols), list(ids), tuple(opening))
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> PieceTokenizer:
+        """Build a tokenizer from :meth:`to_values`; see :meth:`from_text`."""
+        return cls.from_text(values["tokenizer"], values["symbols"], values["ids"], values["opening"])
+
+    def to_values(self) -> dict[str, Any]:
+        """Return all that makes ids of a text, as plain values."""
+        return {"tokenizer": self.to_text(), "symbols": self.symbols, "ids": self.ids, "opening": list(self.opening)}
 
     def to_text(self) -> str:
         """Return the content of the tokenizer's file, JSON."""
@@ -170,7 +138,8 @@ class PieceTokenizer:
         A name like ``<s>`` in the text is text. Where the tokenizer's model has it as a piece (XLM-R), it is unknown: a
         beginning, an end or padding inside a sentence would be taken for what it says.
         """
-        found = self.tokenizer.encode(text, add_special_tokens=False).ids
+        with TokenizersErrors("the tokenizer cannot split this text"):
+            found = self.tokenizer.encode(text, add_special_tokens=False).ids
         symbols = [self._symbol_of.get(number, ROLES[3]) for number in found]
         return [ROLES[3] if symbol in ROLES else symbol for symbol in symbols]
 
@@ -184,10 +153,21 @@ class PieceTokenizer:
             if number is not None:
                 run += [] if number in hidden else [number]
                 continue
-            parts += [self.tokenizer.decode(run, skip_special_tokens=True)] if run else []
+            parts += [self._joined(run)] if run else []
             parts += [] if symbol is None else [symbol]
             run = []
         return " ".join(" ".join(parts).splitlines())
+
+    def _joined(self, run: list[int]) -> str:
+        with TokenizersErrors("the tokenizer cannot join these pieces"):
+            text: str = self.tokenizer.decode(run, skip_special_tokens=True)
+        return text
+
+    @property
+    def hash(self) -> str:
+        """Return the SHA-256 (hex) of all that makes ids of a text: its file, merges included, and the symbols."""
+        values = {**self.to_values(), "tokenizer": json.loads(self.to_text())}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
     @property
     def keeps_case(self) -> bool:
@@ -238,7 +218,3 @@ def escape(piece: str) -> str:
 
 def _code(char: str) -> str:
     return f"\\{ord(char):x};"
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

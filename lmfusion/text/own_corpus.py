@@ -181,7 +181,7 @@ def _write_mono(request: Request, language: str, paths: list[Path], folder: Path
     """Write the text of one language model."""
     if not paths:
         whose = "articles, cut into sentences" if request.text_language else "training pairs' side"
-        summary.notes.append(f"no --text in {language}: its language model learns from the {whose}")
+        summary.notes.append(f"no --text in {language}: a language model trained on it learns from the {whose}")
     read = partial(_mono_lines, request, language, paths, folder)
     names = [f"mono.{split}.{language}" for split in corpus.MONO_SPLITS]
     known = mono.hashes(_held_out_lines(request, language, folder))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lmfusion.text import bpe_size, data_table, own_corpus, prepare
+from lmfusion.text import bpe_size, data_table, own_corpus, prepare, prepared
 from lmfusion.text.binarize import making_folder
 from lmfusion.text.corpus import file_hash
 from lmfusion.text.data_table import Text
@@ -15,6 +15,7 @@ from lmfusion.text.own_request import Request
 from lmfusion.text.prepared import SUMMARIZATION, TRANSLATION, Prepared
 from lmfusion.text.record import Record, locked
 from lmfusion.text.textio import DataError
+from lmfusion.text.tokenize_text import MOSES, NO_TOKENIZER
 
 CORPUS, RECORD = "corpus", "made.json"
 _FILES = ("pairs", "tsv", "jsonl", "tmx", "text", "valid", "test")
@@ -31,6 +32,10 @@ class Settings:
         max_length: most BPE symbols of a sentence.
         max_ratio: of the lengths of a training pair's sides; 0: any. None: 3, and any for summaries.
         workers: processes; None: one a core.
+        tokenizer: ``none``, sentencepiece reads text as it is, or ``moses``; None: as this folder was made, or that
+            of the BPE that is taken over, ``moses`` where that does not say; else none.
+        source_model: folder of a Hugging Face model whose tokenizer encodes the source; None: Moses and BPE.
+        target_model: the same of the target.
     """
 
     bpe_size: int | None = None
@@ -39,6 +44,9 @@ class Settings:
     max_length: int = 250
     max_ratio: float | None = None
     workers: int | None = None
+    tokenizer: str | None = None
+    source_model: Path | None = None
+    target_model: Path | None = None
 
     def check(self) -> None:
         """Refuse a BPE that is not there, before anything is read.
@@ -57,18 +65,34 @@ class Settings:
         """Return the dictionary of the BPE that is taken over."""
         return self.dictionary or (self.bpe_model.with_name("dict.txt") if self.bpe_model else None)
 
+    def tokenizer_of(self, out: Path) -> str:
+        """Return the tokenizer of the folder ``out``."""
+        folders = [out, *([self.bpe_model.parent] if self.bpe_model else [])]
+        described = next((folder for folder in folders if (folder / prepared.FILE).is_file()), None)
+        before = prepared.read(described).tokenizer if described else None
+        return self.tokenizer or before or (MOSES if self.bpe_model else NO_TOKENIZER)
+
+    def own_bpe(self, request: Request) -> tuple[str, ...]:
+        """Return the languages of the sides with a BPE of their own; the others have a model's pieces."""
+        models = (self.source_model, self.target_model)
+        sides = tuple(side for side, model in zip(request.sides, models) if model is None)
+        return (request.languages if sides else ()) if request.text_language else sides
+
     def words(self, request: Request, corpus: Path, out: Path) -> list[str]:
         """Return the command line of :mod:`lmfusion.text.prepare`."""
         one = request.text_language
         ratio = self.max_ratio if self.max_ratio is not None else 0 if one else 3
         words = [str(corpus), "-s", request.source, "-t", request.target, "--out", str(out)]
         words += ["--seed", str(request.seed), "--max-length", str(self.max_length), "--max-ratio", str(ratio)]
+        for flag, folder in (("--src-hf", self.source_model), ("--tgt-hf", self.target_model)):
+            words += [flag, str(folder)] if folder else []
+        own = self.own_bpe(request)
         if self.bpe_model:
             words += ["--spm", str(self.bpe_model), "--dict", str(self.given_dictionary)]
-        else:
-            texts = [corpus / f"mono.train.{language}" for language in request.languages]
+        elif own or self.bpe_size:
+            texts = [corpus / f"mono.train.{language}" for language in own]
             words += ["--bpe-size", str(self.bpe_size or bpe_size.choose(texts))]
-        words += ["--text-lang", one] if one else []
+        words += ["--tokenizer", self.tokenizer_of(out), *(["--text-lang", one] if one else [])]
         return words + (["--workers", str(self.workers)] if self.workers else [])
 
 
@@ -94,11 +118,12 @@ def make(request: Request, out: Path, settings: Settings) -> Prepared:
     words = settings.words(request, out / CORPUS, out)
     preparation = OwnPreparation(prepare.parse_args(words), given)
     preparation.run()
-    texts = data_table.measure(out, request.sides, request.languages, preparation.counts)
-    prepared = describe(request, out, settings, texts, found["sources"])
-    prepared.save()
-    data_table.show(prepared, texts, preparation.counts.get(LEFT_OUT, {}))
-    return prepared
+    texts = data_table.measure(out, request.sides, settings.own_bpe(request), preparation.counts)
+    hashes = {side: tokenizer.hash for side, tokenizer in preparation.tokenizers.items()}
+    made = replace(describe(request, out, settings, texts, found["sources"]), tokenizers=hashes)
+    made.save()
+    data_table.show(made, texts, preparation.counts.get(LEFT_OUT, {}))
+    return made
 
 
 def split(request: Request, out: Path) -> dict[str, Any]:
@@ -147,8 +172,9 @@ def describe(request: Request, out: Path, settings: Settings, texts: list[Text],
         kind=SUMMARIZATION if request.text_language else TRANSLATION,
         pairs=by_name[f"train {request.source}"].lines,
         text_language=request.text_language,
-        symbols={language: by_name[f"text {language} train"].symbols for language in request.languages},
+        symbols={language: by_name[f"text {language} train"].symbols for language in settings.own_bpe(request)},
         longest=max(text.longest for text in texts),
         source_limit=settings.max_length if request.text_language else None,
+        tokenizer=settings.tokenizer_of(out),
         origin={"files": sources},
     )

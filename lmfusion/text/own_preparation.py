@@ -7,7 +7,7 @@ import shlex
 import shutil
 from pathlib import Path
 
-from lmfusion.text import binarize, encode_bpe, textio
+from lmfusion.text import binarize, textio
 from lmfusion.text import corpus as corpora
 from lmfusion.text.prepare import Preparation
 
@@ -49,7 +49,8 @@ class OwnPreparation(Preparation):
 
     def forget(self) -> None:
         """Delete what depends on settings, where nothing is binarized yet."""
-        for made in (self.spm, self.dictionary, self.out / "prepare.json"):
+        pieces = [self.pieces(side) for side in self.models]
+        for made in (self.spm, self.dictionary, self.out / "prepare.json", *pieces):
             made.unlink(missing_ok=True)
         for folder in ("text", "tok", "bpe"):
             shutil.rmtree(self.out / folder, ignore_errors=True)
@@ -123,7 +124,7 @@ class OwnPreparation(Preparation):
             super().encode(target)
             return
         whole = target.with_name(f"whole.{target.name}")
-        encode_bpe.encode_file(self.out / "tok" / target.name, whole, self.spm, self.args.workers)
+        self.write_symbols(target.name, whole)
         with textio.writing(target) as stream:
             stream.writelines(
                 binarize.pieces(line, self.args.max_length)[0] + "\n" for line in textio.read_lines(whole)

@@ -18,12 +18,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from lmfusion.text import binarize, encode_bpe, learn_bpe, textio, tokenize_text
+from lmfusion.text import binarize, encode_bpe, learn_bpe, model_pieces, preparation_flags, textio, tokenize_text
 from lmfusion.text import corpus as corpora
 from lmfusion.text import record as records
+from lmfusion.text.huggingface import PieceTokenizer
+from lmfusion.text.tokenize_text import MOSES, NO_TOKENIZER
 
 
 class Preparation:
@@ -38,11 +41,13 @@ class Preparation:
         self.corpus = corpora.Corpus(
             *(args.corpus, args.source_lang, args.target_lang),
             lm_langs=tuple(args.lm_langs),
-            mono_langs_for_bpe=() if args.spm else text_langs(args),
+            mono_langs_for_bpe=() if args.spm else preparation_flags.own_bpe_langs(args),
             prefix=args.pairs,
             text_lang=args.text_lang,
             more_text=args.more_text,
         )
+        self.models = preparation_flags.model_folders(args)
+        self.has_bpe = bool(preparation_flags.own_bpe_langs(args))
         self.spm = self.out / "spm.model"
         self.dictionary = self.out / "dict.txt"
         self.counts: dict[str, Any] = {}
@@ -70,9 +75,12 @@ class Preparation:
         """
         self.steps("text", self.corpus.names(), self.unpack)
         corpora.check_parallel(self.corpus, self.out / "text")
-        self.steps("tok", self.corpus.names(), self.tokenize)
-        self.step(self.spm, self.make_bpe)
-        learn_bpe.check_dictionary(self.spm, self.dictionary, self.args.spm, self.args.dict)
+        self.steps("tok", [name for name in self.corpus.names() if not self.is_in_pieces(name)], self.tokenize)
+        if self.has_bpe:
+            self.step(self.spm, self.make_bpe)
+            learn_bpe.check_dictionary(self.spm, self.dictionary, self.args.spm, self.args.dict)
+        for side in self.models:
+            self.step(self.pieces(side), self.keep_tokenizer)
         self.steps("bpe", self.corpus.bitext_names() + self.corpus.lm_names(), self.encode)
 
     def step(self, target: Path, make: Callable[[Path], str]) -> None:
@@ -91,16 +99,19 @@ class Preparation:
 
     def settings(self) -> dict[str, Any]:
         """Return what makes two preparations the same."""
-        if self.args.spm:
-            bpe: dict[str, Any] = {"model_sha256": corpora.file_hash(self.args.spm)}
+        if not self.has_bpe:
+            bpe: dict[str, Any] = {}
+        elif self.args.spm:
+            bpe = {"model_sha256": corpora.file_hash(self.args.spm)}
         else:
             bpe = {"size": self.args.bpe_size, "seed": self.args.seed}
         return {
             "source_lang": self.args.source_lang,
             "target_lang": self.args.target_lang,
             "text_lang": self.args.text_lang,
-            "tokenizer": tokenize_text.tokenizer_flags(),
+            "tokenizer": tokenize_text.tokenizer_flags() if self.args.tokenizer == MOSES else self.args.tokenizer,
             "bpe": bpe,
+            "models": {side: tokenizer.hash for side, tokenizer in self.tokenizers.items()},
             "max_length": self.args.max_length,
             "max_ratio": self.args.max_ratio,
             "more_text": bool(self.args.more_text),
@@ -112,8 +123,11 @@ class Preparation:
         self.save_record()
 
     def tokenize(self, target: Path) -> None:
-        """Write Moses tokens of one file."""
+        """Write tokens of one file."""
         source = self.out / "text" / target.name
+        if self.args.tokenizer == NO_TOKENIZER:
+            textio.copy_file(source, target)
+            return
         tokenize_text.tokenize_file(source, target, self.corpus.language(target.name), self.args.workers)
 
     def make_bpe(self, target: Path) -> str:
@@ -127,10 +141,40 @@ class Preparation:
         learn_bpe.learn_to_files(mono, self.args.bpe_size, self.args.seed, target, self.dictionary)
         return f"{self.args.bpe_size} symbols learned"
 
+    @cached_property
+    def tokenizers(self) -> dict[str, PieceTokenizer]:
+        """Return the tokenizers of the sides that have a model's pieces, by the side's name."""
+        return model_pieces.read_sides(self.models, self.args.target_lang)
+
+    def pieces(self, side: str) -> Path:
+        """Return the file of the tokenizer of a side that has a model's pieces."""
+        return self.out / f"pieces.{side}.json"
+
+    def dictionary_of(self, side: str) -> Path:
+        """Return a side's dictionary."""
+        return self.out / f"dict.{side}.txt" if side in self.models else self.dictionary
+
+    def is_in_pieces(self, name: str) -> bool:
+        """Return whether a file becomes pieces of a model."""
+        return name in self.corpus.bitext_names() and name.rsplit(".", 1)[1] in self.models
+
+    def keep_tokenizer(self, target: Path) -> str:
+        """Write the tokenizer of a side, and its dictionary."""
+        side = target.name.split(".")[1]
+        model_pieces.write_pieces(self.tokenizers[side], target, self.dictionary_of(side))
+        return f"{len(self.tokenizers[side].symbols):,} pieces of {self.models[side]}"
+
     def encode(self, target: Path) -> None:
         """Write BPE symbols of one file."""
-        source = self.out / "tok" / target.name
-        encode_bpe.encode_file(source, target, self.spm, self.args.workers)
+        self.write_symbols(target.name, target)
+
+    def write_symbols(self, name: str, target: Path) -> None:
+        """Write the symbols of the file called `name`."""
+        if self.is_in_pieces(name):
+            pieces = self.pieces(name.rsplit(".", 1)[1])
+            model_pieces.encode_file(self.out / "text" / name, target, pieces, self.args.workers)
+        else:
+            encode_bpe.encode_file(self.out / "tok" / name, target, self.spm, self.args.workers)
 
     def bitext_folder(self) -> Path:
         """Return where the binarized bitext goes."""
@@ -149,14 +193,15 @@ class Preparation:
                 self.args.max_length,
                 self.args.max_ratio,
             )
-            flags = ["-s", langs[0], "-t", langs[1], "--tgtdict", str(self.dictionary)]
+            flags = ["-s", langs[0], "-t", langs[1], "--tgtdict", str(self.dictionary_of(langs[1]))]
+            flags += ["--srcdict", str(self.dictionary_of(langs[0]))]
             flags += ["--trainpref", str(kept / "train")]
             flags += ["--validpref", str(bpe / "valid"), "--testpref", str(bpe / "test")]
             return self.binarize(work, target.name, counts, flags, train)
 
     def binarize_lm(self, target: Path) -> str:
         """Write monolingual sentences of one language in fairseq's format."""
-        flags, lang = ["--only-source"], target.suffix[1:]
+        flags, lang = ["--only-source", "--srcdict", str(self.dictionary)], target.suffix[1:]
         with binarize.making_folder(target) as work:
             texts = tuple(self.filtered_folder(target, work) / split for split in corpora.MONO_SPLITS)
             counts = []
@@ -175,12 +220,7 @@ class Preparation:
 
     def binarize(self, work: Path, name: str, counts: dict[str, int], flags: list[str], texts: tuple[Path, ...]) -> str:
         """Binarize into `work`, take the filtered `texts` out if they lie there, and say what came of it."""
-        flags += [
-            "--srcdict",
-            str(self.dictionary),
-            "--workers",
-            str(self.args.workers or binarize.workers_for(texts[0])),
-        ]
+        flags += ["--workers", str(self.args.workers or binarize.workers_for(texts[0]))]
         self.announce(name, flags)
         files = binarize.fairseq_preprocess(work, flags, self.out / "logs" / f"{name}.log")
         for path in texts:
@@ -193,44 +233,9 @@ class Preparation:
         return f"train {kept}; at most {worst}% unknown symbols"
 
 
-def text_langs(args: argparse.Namespace) -> tuple[str, ...]:
-    """Return the languages of the two sides, each once."""
-    return (args.text_lang,) if args.text_lang else (args.source_lang, args.target_lang)
-
-
 def parse_args(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line, that of this process by default.
-
-    Raises:
-        DataError: flags that do not go together.
-    """
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", type=Path, help="folder with train.en[.xz], mono.train.en[.xz] …")
-    for flag in ("--source-lang", "--target-lang"):
-        parser.add_argument(flag[1:3], flag, required=True)
-    parser.add_argument("--out", type=Path, required=True, help="folder to fill")
-    parser.add_argument("--pairs", default="", metavar="PREFIX", help="parallel files are called PREFIX.train.…")
-    parser.add_argument("--text-lang", help="language of both sides, where -s and -t are no languages")
-    parser.add_argument("--bitext-lines", type=int, help="first N pairs of train (default: all)")
-    parser.add_argument("--bpe-size", type=int, help="learn a BPE with so many symbols")
-    parser.add_argument("--seed", type=int, default=1, help="for learning the BPE (default: 1)")
-    parser.add_argument("--spm", type=Path, help="use this sentencepiece model instead")
-    parser.add_argument("--dict", type=Path, help="the fairseq dictionary written with --spm")
-    parser.add_argument("--lm-langs", nargs="*", help="LM data for these (default: those of both sides)")
-    parser.add_argument("--more-text", type=Path, metavar="FOLDER", help="LMs train on its mono.more.en … as well")
-    parser.add_argument("--max-length", type=int, default=250, help="symbols (default: 250)")
-    parser.add_argument("--max-ratio", type=float, default=1.5, help="0: any (default: 1.5)")
-    parser.add_argument("--workers", type=int, help="processes (default: all cores)")
-    args = parser.parse_args(words)
-    if bool(args.spm) != bool(args.dict) or bool(args.spm) == bool(args.bpe_size):
-        raise textio.DataError("give either --bpe-size N, or --spm MODEL together with --dict DICT")
-    if args.spm and not args.spm.is_file():
-        raise textio.DataError(f"{args.spm}: no such file")
-    if args.bitext_lines is not None and args.bitext_lines < 1:
-        raise textio.DataError(f"--bitext-lines {args.bitext_lines}: give a number above 0")
-    if args.lm_langs is None:
-        args.lm_langs = list(text_langs(args))
-    return args
+    """Read the command line; see :func:`lmfusion.text.preparation_flags.parse_args`."""
+    return preparation_flags.parse_args(__doc__ or "", words)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from lmfusion.errors import InputError
 from lmfusion.text import textio
-from lmfusion.text.tokenize_text import tokenizer_flags
+from lmfusion.text.tokenize_text import MOSES, tokenizer_flags
 
 FILE = "data.json"
 TRANSLATION, SUMMARIZATION = "translation", "summarization"
@@ -29,6 +29,9 @@ class Prepared:
         symbols: number of BPE symbols of the text that a language model of a side can train on, by the side's language.
         longest: most symbols in a sentence of any split, on either side or in the plain text.
         source_limit: symbols after which texts to be summarized are cut, those to train on as those of a user; or None.
+        tokenizer: what splits words before the BPE: ``moses``, or ``none``, which any text comes back from unchanged.
+        tokenizers: SHA-256 of the tokenizers of Hugging Face models by which sides are encoded, by side; see
+            :attr:`lmfusion.text.huggingface.PieceTokenizer.hash`.
         origin: what the data were made from, for the model card: file names, SHA-256, licence where told.
     """
 
@@ -41,6 +44,8 @@ class Prepared:
     symbols: dict[str, int] = field(default_factory=dict)
     longest: int = 0
     source_limit: int | None = None
+    tokenizer: str = MOSES
+    tokenizers: dict[str, str] = field(default_factory=dict)
     origin: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -55,8 +60,16 @@ class Prepared:
 
     @property
     def dictionary(self) -> Path:
-        """Return the dictionary that both sides and their language models share."""
+        """Return the dictionary that the sides with a BPE of their own and their language models share."""
         return self.folder / "dict.txt"
+
+    def dictionary_of(self, side: str) -> Path:
+        """Return the dictionary of the side named ``side``."""
+        return self.folder / f"dict.{side}.txt" if side in self.tokenizers else self.dictionary
+
+    def pieces(self, side: str) -> Path | None:
+        """Return the file of the tokenizer by which a side is encoded; None if it has a BPE of its own."""
+        return self.folder / f"pieces.{side}.json" if side in self.tokenizers else None
 
     def language(self, side: str) -> str:
         """Return the language of the side named ``side``."""
@@ -72,11 +85,19 @@ class Prepared:
 
     def text_flags(self) -> list[str]:
         """Return fairseq's flags that make typed text the symbols that this folder holds."""
-        flags = tokenizer_flags()
-        if self.text_language:
+        if self.tokenizers:
+            return ["--bpe", "lmfusion", *self._side_flags("src", self.source), *self._side_flags("tgt", self.target)]
+        flags = tokenizer_flags() if self.tokenizer == MOSES else ["--bpe", "sentencepiece"]
+        if self.text_language and self.tokenizer == MOSES:
             flags = ["moses_monolingual" if word == "moses" else word for word in flags]
             flags += ["--moses-lang", self.text_language]
         return [*flags, "--sentencepiece-model", str(self.bpe_model)]
+
+    def _side_flags(self, prefix: str, side: str) -> list[str]:
+        if (pieces := self.pieces(side)) is not None:
+            return [f"--{prefix}-bpe", f"pieces:{pieces}"]
+        moses = [f"--{prefix}-moses", self.language(side)] if self.tokenizer == MOSES else []
+        return [f"--{prefix}-bpe", f"sentencepiece:{self.bpe_model}", *moses]
 
     def save(self) -> None:
         """Write the folder's ``data.json``."""

@@ -42,8 +42,8 @@ class Record:
         if not all(isinstance(before.get(name), dict) for name in ("settings", "corpus_sha256", "counts")):
             raise textio.DataError(f"{self.path}: is damaged (not all is there). Delete it: {_CONSEQUENCE}.")
         now = {**self.settings, **self.hashes}
-        # Records from before there was more text do not name it.
-        then = {"more_text": False, **before["settings"], **before["corpus_sha256"]}
+        # Records from before there was more text, or pieces of models, do not name them.
+        then = {"more_text": False, "models": {}, **before["settings"], **before["corpus_sha256"]}
         for name in now.keys() & then.keys():
             if now[name] != then[name]:
                 raise textio.DataError(

@@ -120,6 +120,7 @@ def copy_file(source: Path, target: Path) -> None:
     """
     if not source.is_file():
         raise DataError(f"{source}: no such file")
+    target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, partial_name(target))
     partial_name(target).replace(target)
 
@@ -148,7 +149,7 @@ def run_command(main: Callable[[], None]) -> int:
     """Run `main`; turn what a person can fix into one line on stderr and exit status 1."""
     try:
         main()
-    except DataError as error:
+    except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except OSError as error:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from lmfusion.text import line_map, moses, textio
 
+MOSES, NO_TOKENIZER = "moses", "none"
 FLAGS_FILE = Path(__file__).with_name("tokenizer.flags")
 
 _tokenizer: moses.MosesTokenizer

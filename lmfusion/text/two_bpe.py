@@ -19,8 +19,13 @@ from fairseq.dataclass import FairseqDataclass
 
 from lmfusion.errors import InputError
 from lmfusion.text.huggingface import PieceTokenizer
+from lmfusion.text.model_pieces import read_pieces
+from lmfusion.text.tokenize_text import tokenizer_flags
+from lmfusion.text.tokenizer import MonolingualMosesConfig, MonolingualMosesTokenizer
 
-FORMS = "hf:FOLDER (the tokenizer of a Hugging Face model) or sentencepiece:FILE"
+FORMS = "hf:FOLDER (the tokenizer of a Hugging Face model), pieces:FILE (the same, as lmfusion data keeps it) or "
+FORMS += "sentencepiece:FILE"
+MOSES = "language of the Moses tokenizer before the {}'s segmentation, with the settings of data preparation"
 
 Segmentation = Union[PieceTokenizer, SentencepieceBPE, None]
 
@@ -31,6 +36,8 @@ class TwoBPEConfig(FairseqDataclass):
 
     src_bpe: Optional[str] = field(default=None, metadata={"help": f"segmentation of the source: {FORMS}"})
     tgt_bpe: Optional[str] = field(default=None, metadata={"help": f"segmentation of the target: {FORMS}"})
+    src_moses: Optional[str] = field(default=None, metadata={"help": MOSES.format("source")})
+    tgt_moses: Optional[str] = field(default=None, metadata={"help": MOSES.format("target")})
     bpe_pair: Optional[str] = field(default=None, metadata={"help": "file of both, as checkpoints hold it; do not set"})
 
 
@@ -49,6 +56,8 @@ class TwoBPE:
         kept = json.loads(Path(cfg.bpe_pair).read_text(encoding="utf-8")) if cfg.bpe_pair else {}
         self.source = _named(cfg.src_bpe, "--src-bpe") or _unpacked(kept.get("src"))
         self.target = _named(cfg.tgt_bpe, "--tgt-bpe") or _unpacked(kept.get("tgt"))
+        self.source_words = _moses(cfg.src_moses, "--src-moses", self.source)
+        self.target_words = _moses(cfg.tgt_moses, "--tgt-moses", self.target)
         if isinstance(self.target, PieceTokenizer) and not self.target.keeps_case:
             raise InputError(
                 f"--tgt-bpe {cfg.tgt_bpe}: this tokenizer turns capitals into small letters, which a target cannot get "
@@ -57,6 +66,7 @@ class TwoBPE:
 
     def encode(self, text: str) -> str:
         """Turn a source sentence into symbols with spaces between."""
+        text = text if self.source_words is None else self.source_words.encode(text)
         if self.source is None:
             return text
         found = self.source.encode(text)
@@ -64,9 +74,10 @@ class TwoBPE:
 
     def decode(self, symbols: str) -> str:
         """Turn a target's symbols into text."""
-        if self.target is None:
-            return symbols
-        return str(self.target.decode(symbols.split() if isinstance(self.target, PieceTokenizer) else symbols))
+        text = symbols
+        if self.target is not None:
+            text = str(self.target.decode(symbols.split() if isinstance(self.target, PieceTokenizer) else symbols))
+        return text if self.target_words is None else str(self.target_words.decode(text))
 
 
 def pack_pair(src_bpe: Optional[str], tgt_bpe: Optional[str]) -> bytes:
@@ -81,7 +92,7 @@ def pack_pair(src_bpe: Optional[str], tgt_bpe: Optional[str]) -> bytes:
 def _packed(given: Optional[str], flag: str) -> Optional[dict[str, Any]]:
     found = _named(given, flag)
     if isinstance(found, PieceTokenizer):
-        return {"tokenizer": found.to_text(), "symbols": found.symbols, "ids": found.ids, "opening": found.opening}
+        return found.to_values()
     return None if found is None else {"sentencepiece": base64.b64encode(found.sp.serialized_model_proto()).decode()}
 
 
@@ -89,7 +100,7 @@ def _unpacked(kept: Optional[dict[str, Any]]) -> Segmentation:
     if kept is None:
         return None
     if "tokenizer" in kept:
-        return PieceTokenizer.from_text(kept["tokenizer"], kept["symbols"], kept["ids"], kept["opening"])
+        return PieceTokenizer.from_values(kept)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "spm.model"
         path.write_bytes(base64.b64decode(kept["sentencepiece"]))
@@ -103,12 +114,25 @@ def _named(given: Optional[str], flag: str) -> Segmentation:
     kind, _, path = given.partition(":")
     if kind == "hf" and path:
         return PieceTokenizer.from_folder(path)
+    if kind == "pieces" and path:
+        return read_pieces(path)
     if kind == "sentencepiece" and path:
         try:
             return _sentencepiece(path)
         except (OSError, RuntimeError) as error:
             raise InputError(f"{flag} {given}: no model of sentencepiece can be read there ({error}).") from error
     raise InputError(f"{flag} {given}: give {FORMS}.")
+
+
+def _moses(language: Optional[str], flag: str, segmentation: Segmentation) -> Optional[MonolingualMosesTokenizer]:
+    """Return the tokenizer of a side, or None where its segmentation takes raw text."""
+    if not language:
+        return None
+    if isinstance(segmentation, PieceTokenizer):
+        raise InputError(f"{flag} {language}: the tokenizer of a Hugging Face model takes raw text; leave it out.")
+    words = tokenizer_flags()
+    flags = {name: f"--{name.replace('_', '-')}" in words for name in ("moses_no_dash_splits", "moses_no_escape")}
+    return MonolingualMosesTokenizer(MonolingualMosesConfig(moses_lang=language, **flags))
 
 
 def _sentencepiece(path: str) -> SentencepieceBPE:

@@ -9,6 +9,7 @@ RECIPES="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 : "${DATA_DIR:?the folder that lmfusion data filled}" "${OUT:?the folder all runs go to}"
 : "${SRC:?the name of the source side}" "${TGT:?the name of the target side}"
 : "${TEXT_LANG:=}"               # the language of both sides, where they are not named by languages
+: "${TOKENIZER:=moses}"          # what splits words before the BPE: moses, or none
 
 # THE NUMBERS of this folder; all others are in recipes/_common.sh. Set any in the environment to override it.
 : "${BITEXT_LINES:=all}"
@@ -21,26 +22,45 @@ NO_SETUP=1
 rows_begin "$RECIPES/own" "$@"
 use_prepared
 
-if [[ -n "$TEXT_LANG" ]]; then
+if [[ "$TOKENIZER" == none ]]; then
+    TEXT_FLAGS=(--bpe sentencepiece)
+elif [[ -n "$TEXT_LANG" ]]; then
     TEXT_FLAGS+=(--tokenizer moses_monolingual --moses-lang "$TEXT_LANG")
+fi
+if [[ -n "$TEXT_LANG" ]]; then
     TASK_FLAGS=(--truncate-source --max-source-positions "$MAX_SOURCE")
     GENERATE_FLAGS=(--min-len "$MIN_LEN" --max-len-a 0 --max-len-b "$MAX_LEN" --lenpen "$LENPEN"
         --no-repeat-ngram-size "$NO_REPEAT")
     METRIC=rouge
 fi
 
+LM_TEXT_FLAGS=("${TEXT_FLAGS[@]}")
+
+if [[ -n "${SRC_PIECES:-}${TGT_PIECES:-}" ]]; then
+    TEXT_FLAGS=(--bpe lmfusion)
+    side_bpe src "${TEXT_LANG:-$SRC}" "${SRC_PIECES:-}"
+    side_bpe tgt "${TEXT_LANG:-$TGT}" "${TGT_PIECES:-}"
+fi
+
+# The logits of a large vocabulary would take gigabytes: the same loss, some tokens at a time
+if [[ -n "${TGT_PIECES:-}" ]] && (($(wc -l <"$DATA_DIR/dict.$TGT.txt") >= 50000)); then
+    # shellcheck disable=SC2034  # recipes/_common.sh uses it
+    TRAIN_CRITERION=chunked_label_smoothed_cross_entropy
+fi
+
 # own_lm NAME LANG FLAGS...: a language model of this text, which holds its own tokenizer and BPE
 own_lm() {
-    local name="$1" lang="$2"
+    local name="$1" lang="$2" own=()
     shift 2
-    train_lm "$name" "$lang" "${TEXT_FLAGS[@]}" --tokenizer moses_monolingual --moses-lang "$lang" \
-        --sentencepiece-model "$DATA_DIR/spm.model" "$@"
+    [[ "$TOKENIZER" == none ]] || own=(--tokenizer moses_monolingual --moses-lang "$lang")
+    train_lm "$name" "$lang" "${LM_TEXT_FLAGS[@]}" ${own[@]+"${own[@]}"} --sentencepiece-model "$DATA_DIR/spm.model" "$@"
 }
 
 # own_bert: a BERT of the source language's plain text, in which every line counts as a document
 own_bert() {
-    local lang="${TEXT_LANG:-$SRC}"
-    train_bert "bert.$lang" "$DATA_DIR/lm.$lang" "${TEXT_FLAGS[@]}" --tokenizer moses_monolingual --moses-lang "$lang" \
+    local lang="${TEXT_LANG:-$SRC}" own=()
+    [[ "$TOKENIZER" == none ]] || own=(--tokenizer moses_monolingual --moses-lang "$lang")
+    train_bert "bert.$lang" "$DATA_DIR/lm.$lang" "${LM_TEXT_FLAGS[@]}" ${own[@]+"${own[@]}"} \
         --sentencepiece-model "$DATA_DIR/spm.model"
 }
 

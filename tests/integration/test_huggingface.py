@@ -48,10 +48,22 @@ def data(commands: Any, folders: dict[str, Path], small_corpus: Path, tmp_path_f
 
 
 @pytest.mark.parametrize(
-    ("src", "tgt"), [("elmo", "finetune"), pytest.param("finetune", "elmo", marks=pytest.mark.slow)]
+    ("src", "tgt", "more"),
+    [
+        ("elmo", "finetune", []),
+        pytest.param("finetune", "elmo", [], marks=pytest.mark.slow),
+        pytest.param("elmo", "finetune", ["--tgt-lm-lora", 2], marks=pytest.mark.slow),
+    ],
 )
 def test_both_sides_train_resume_and_translate_when_the_folders_are_gone(
-    commands: Any, folders: dict[str, Path], data: Path, small_corpus: Path, tmp_path: Path, src: str, tgt: str
+    commands: Any,
+    folders: dict[str, Path],
+    data: Path,
+    small_corpus: Path,
+    tmp_path: Path,
+    src: str,
+    tgt: str,
+    more: list[Any],
 ) -> None:
     moved = {name: tmp_path / name for name in folders}
     for name, folder in folders.items():
@@ -60,7 +72,7 @@ def test_both_sides_train_resume_and_translate_when_the_folders_are_gone(
     flags += ["--bpe", "lmfusion", "--src-bpe", f"hf:{moved['bert']}", "--tgt-bpe", f"hf:{moved['gpt2']}"]
     if src == "elmo":
         flags += ["--src-lm-layers", "0,2"]
-    train = [*TINY, *flags, "--dropout", 0.1]
+    train = [*TINY, *flags, *more, "--dropout", 0.1]
     commands.ok(*commands.training(tmp_path / "run", 2, *train, data=data))
     for folder in moved.values():
         shutil.rmtree(folder)

@@ -87,6 +87,17 @@ def test_language_models_train_by_name_of_size(commands: Any, tmp_path: Path, ki
     assert lmfusion.load_lm(tmp_path / "checkpoint_last.pt").family == kind
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "data"), [("elmo", "lm.en"), ("recurrent", "lm.de")])
+def test_recurrent_language_models_train_by_name(commands: Any, tmp_path: Path, kind: str, data: str) -> None:
+    sizes = ["model.decoder_embed_dim=16", "model.decoder_layers=1", "+model.cell=gru"]
+    commands.ok(
+        *hydra(commands, "pretrain", tmp_path, 1, f"lm={kind}", f"task.data={commands.prepared / data}", *sizes)
+    )
+    lm = lmfusion.load_lm(tmp_path / "checkpoint_last.pt")
+    assert (lm.family, lm.config["cell"], lm.num_layers) == (kind, "gru", 1)
+
+
 def test_a_fused_run_resumes_generates_and_translates_without_the_lm(
     commands: Any, lm_files: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -84,6 +84,12 @@ def test_rows_end_in_scores_and_a_report(runs: Path) -> None:
     assert (runs / "report" / "report.html").stat().st_size > 10_000
 
 
+def listen_to_ctrl_c() -> None:
+    """Undo what a shell does to a job in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.slow
 def test_training_that_is_interrupted_or_killed_goes_on_to_the_same_models(runs: Path, folder: Path) -> None:
     """Ctrl-C in the first training of a row, then a sudden end in the next, then to the end."""
     numbers = [f"{name}={value}" for name, value in TINY.items()]
@@ -91,7 +97,9 @@ def test_training_that_is_interrupted_or_killed_goes_on_to_the_same_models(runs:
     for number, (signal_sent, awaited) in enumerate(((signal.SIGINT, "baseline: "), (signal.SIGKILL, "src_elmo: "))):
         command = [sys.executable, "-m", "lmfusion.cli", *words]
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        with subprocess.Popen(command, cwd=folder, start_new_session=True, **pipes) as process:
+        with subprocess.Popen(
+            command, cwd=folder, start_new_session=True, preexec_fn=listen_to_ctrl_c, **pipes
+        ) as process:
             assert process.stdout is not None
             seen = list(takewhile(lambda line, awaited=awaited: awaited not in line, process.stdout))
             os.killpg(process.pid, signal_sent)
@@ -133,6 +141,13 @@ def test_what_is_packed_translates_where_nothing_else_is(runs: Path, folder: Pat
         assert "src_elmo_tiny" in run(away, "inspect", "m.lmf").stdout
     finally:
         os.rename(folder / "gone", folder / "data")
+
+
+def test_text_comes_back_as_it_was_written(runs: Path) -> None:
+    """Moses would put blanks into all of these: ``C + +``, ``XML:: Parser``, ``and / or``."""
+    lm = lmfusion.load_lm(runs / "lm.en" / "checkpoints" / "checkpoint_best.pt")
+    for line in ("C++ and XML::Parser", "and/or single,double", "a-b (f) - g"):
+        assert lm.decode(lm.encode(line)) == line
 
 
 def test_exported_checkpoints_translate(runs: Path, tmp_path: Path) -> None:

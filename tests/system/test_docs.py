@@ -28,6 +28,7 @@ FETCHING = ("pip install", "hf download", "bash ")
 TRAIN = "--cpu --optimizer adam --lr 0.001 --max-tokens 500 --max-update 2 --num-workers 0 --log-format json "
 SMALL_LM = TRAIN + "--decoder-embed-dim 16 --decoder-ffn-embed-dim 16 --decoder-attention-heads 2 --decoder-layers 1 "
 RECURRENT = TRAIN + "--decoder-embed-dim 16 --decoder-layers 1 "
+LSTM = TRAIN + "--encoder-embed-dim 16 --decoder-embed-dim 16 --decoder-out-embed-dim 16 -s en -t de "
 SMALL = TRAIN + "--criterion label_smoothed_cross_entropy --encoder-ffn-embed-dim 16 --decoder-ffn-embed-dim 16 "
 SMALL += "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 16 --decoder-embed-dim 16 --decoder-output-dim 16 "
 SMALL += "--encoder-attention-heads 2 --decoder-attention-heads 2 -s en -t de "
@@ -79,7 +80,8 @@ def completed(line: str) -> str:
     """The line with the reader's own numbers."""
     if "hydra" in line:
         return f"{line} optimization.max_update=1"
-    sizes = SMALL if "bitext" in line else RECURRENT if "recurrent" in line else SMALL_LM
+    pairs = LSTM if "lstm_lmfusion" in line else SMALL
+    sizes = pairs if "bitext" in line else RECURRENT if "recurrent" in line else SMALL_LM
     return line.replace("…", f"{sizes} --save-dir CK") + (
         " --cpu" if line.startswith("fairseq") and "…" not in line else ""
     )
@@ -97,6 +99,10 @@ def test_fairseqs_commands_run_as_written(place: Path) -> None:
     run_page("docs/use.md", place)
     model = read_checkpoint(place / "runs" / "hydra" / "checkpoint_last.pt")["cfg"]["model"]
     assert (model["encoder_embed_dim"], model["src_elmo_dropout"]) == (64, 0.2)
+
+
+def test_recurrent_models_run_as_written(place: Path) -> None:
+    run_page("docs/recurrent.md", place)
 
 
 def test_own_parts_run_as_written(place: Path) -> None:

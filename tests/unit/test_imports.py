@@ -16,6 +16,7 @@ LAYERS = [
     ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
     ["lmfusion.operations"],
     [f"lmfusion.lm.{name}" for name in ("freezing", "pooling", "precision", "symbols", "vocabulary")],
+    ["lmfusion.lm.stack"],
     ["lmfusion.lm.interface"],
     ["lmfusion.lm.old_checkpoints", "lmfusion.lm.decoding", "lmfusion.lm.transformer", "lmfusion.lm.vector_files"],
     ["lmfusion.lm.recurrent_layers"],
@@ -25,7 +26,7 @@ LAYERS = [
     ["lmfusion.fusion"],
     ["lmfusion.consumers"],
     ["lmfusion.training"],
-    ["lmfusion.convert", "lmfusion.inspection"],
+    ["lmfusion.convert", "lmfusion.described", "lmfusion.inspection"],
     ["lmfusion.fairseq_patches"],
     ["lmfusion.plugin", "lmfusion.search_settings", "lmfusion.hub", "lmfusion.hydra_configs"],
     ["lmfusion.translate_lines", "lmfusion.packing"],
@@ -39,7 +40,7 @@ LAYERS = [
 RANK = {prefix: rank for rank, prefixes in enumerate(LAYERS) for prefix in prefixes}
 
 # Beyond the layers: the only modules of ours that these may import.
-INTEGRATIONS, SIDES = ("elmo", "finetune"), ("source", "target")
+INTEGRATIONS, SIDES = ("attend", "cold", "elmo", "finetune", "initialise"), ("source", "target")
 SEES_LMS_THROUGH = [
     *("lmfusion.errors", "lmfusion.lm.interface", "lmfusion.lm.vocabulary", "lmfusion.lm.transformer.layout"),
     *("lmfusion.fusion.interface", "lmfusion.fusion.places", "lmfusion.fusion.sides", "lmfusion.fusion.source"),
@@ -49,16 +50,19 @@ ONLY = {
         f"lmfusion.fusion.{name}": [
             *("lmfusion.errors", "lmfusion.lm.interface", "lmfusion.fusion.interface"),
             *("lmfusion.fusion.scalar_mix", "lmfusion.fusion.elmo", "lmfusion.fusion.learning_rates"),
-            *("lmfusion.operations", "lmfusion.state_cache"),
+            *("lmfusion.operations", "lmfusion.state_cache", "lmfusion.lm.stack"),
         ]
         for name in INTEGRATIONS
     },
     **{f"lmfusion.fusion.{name}": SEES_LMS_THROUGH for name in SIDES},
     "lmfusion.fusion.scalar_mix": ["lmfusion.errors"],
-    "lmfusion.fusion.interface": ["lmfusion.errors", "lmfusion.lm.interface", "lmfusion.registration"],
+    "lmfusion.fusion.interface": [
+        *("lmfusion.errors", "lmfusion.fusion.description", "lmfusion.lm.interface", "lmfusion.registration"),
+        "lmfusion.fusion.interface",
+    ],
     "lmfusion.lm.interface": [
         *("lmfusion.errors", "lmfusion.lm.freezing", "lmfusion.lm.pooling", "lmfusion.lm.vocabulary"),
-        "lmfusion.registration",
+        *("lmfusion.registration", "lmfusion.lm.stack"),
     ],
     "lmfusion.scoring": ["lmfusion.errors", "lmfusion.scoring"],
 }

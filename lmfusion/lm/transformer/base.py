@@ -12,7 +12,7 @@ from torch import Tensor
 from lmfusion.errors import InputError
 from lmfusion.lm.precision import training_autocast
 from lmfusion.lm.transformer.fairseq_lm import FairseqLM
-from lmfusion.lm.transformer.layers import Block, Tower
+from lmfusion.lm.transformer.layers import Block, TokenEmbedding, Tower
 
 
 class TransformerLM(FairseqLM):
@@ -21,6 +21,8 @@ class TransformerLM(FairseqLM):
     Raises:
         InputError: if sizes contradict each other, or the dictionary is not used as a whole.
     """
+
+    embed: TokenEmbedding
 
     def _build_common(self, config: dict[str, Any], dictionary: Dictionary) -> None:
         channels, heads = config["decoder_embed_dim"], config["decoder_attention_heads"]

@@ -6,6 +6,7 @@ import re
 
 from lmfusion.report.page.command_line import Flags
 
+LM_PRIOR = "LM-PRIOR"
 BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
 _FUSIONS = {"elmo": "ELMO", "finetune": "FT", "ft": "FT"}
 _CELL = re.compile(r"(src|tgt)_(elmo|ft)(_|$)")
@@ -33,7 +34,8 @@ def fusions(flags: Flags) -> list[str]:
         fusion = flags.get(f"{side}-fusion")
         if fusion is not None:
             chosen[side] = fusion
-    return [f"{side.upper()}-{_FUSIONS[chosen[side]]}" for side in ("src", "tgt") if chosen.get(side) in _FUSIONS]
+    used = {side: fusion for side, fusion in chosen.items() if fusion != "none"}
+    return [f"{side.upper()}-{_FUSIONS.get(used[side], used[side].upper())}" for side in ("src", "tgt") if side in used]
 
 
 def name(flags: Flags) -> str:
@@ -42,9 +44,11 @@ def name(flags: Flags) -> str:
         return f"{LEAD}-{flags.get('sentences') or 1}"
     parts = fusions(flags)
     if not parts and flags.has("share-all-embeddings"):
-        return SHARED
+        parts = [SHARED]
     if flags.has("share-decoder-input-output-embed"):
         parts = [*(parts or [BASELINE]), SHDEMB]
+    if flags.get("criterion") == "lm_prior":
+        parts = [*(parts or [BASELINE]), LM_PRIOR]
     return "+".join(parts) or BASELINE
 
 

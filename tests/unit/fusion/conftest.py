@@ -13,6 +13,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from lmfusion.consumers.lstm_config import LSTMFusionConfig
 from lmfusion.fusion.config import FusionConfig
 from lmfusion.fusion.interface import FUSIONS, Fusion, Side
 from lmfusion.fusion.model import TransformerLMFusion
@@ -36,22 +37,31 @@ def task(dictionary: Dictionary, target_dictionary: Dictionary) -> SimpleNamespa
     return SimpleNamespace(source_dictionary=dictionary, target_dictionary=target_dictionary)
 
 
+def plain_flags(config: Any, **flags: Any) -> Namespace:
+    """A model's flags as fairseq's command line makes them: the defaults, and these."""
+    values = {
+        name: spec.default if spec.default_factory is MISSING else spec.default_factory()
+        for name, spec in config.__dataclass_fields__.items()
+        if not name.startswith("_")
+    }
+    assert set(flags) <= set(values)
+    return Namespace(**{**values, **flags})
+
+
 @pytest.fixture
 def make_cfg() -> Callable[..., Namespace]:
     """All flags at their defaults, tiny sizes without dropout, and these flags."""
+    sizes = {f"{stack}_{name}": size for stack in ("encoder", "decoder") for name, size in SIZES.items()}
+    tiny = {**sizes, "decoder_input_dim": 8, "decoder_output_dim": 8, "dropout": 0.0}
+    return lambda **flags: plain_flags(FusionConfig, **{**tiny, **flags})
 
-    def make(**flags: Any) -> Namespace:
-        values = {
-            name: spec.default if spec.default_factory is MISSING else spec.default_factory()
-            for name, spec in FusionConfig.__dataclass_fields__.items()
-        }
-        for side in ("encoder", "decoder"):
-            values.update({f"{side}_{name}": size for name, size in SIZES.items()})
-        values.update(decoder_input_dim=8, decoder_output_dim=8, dropout=0.0)
-        assert set(flags) <= set(values)
-        return Namespace(**{**values, **flags})
 
-    return make
+@pytest.fixture
+def make_lstm_cfg() -> Callable[..., Namespace]:
+    """The flags of ``lstm_lmfusion``: the defaults, tiny sizes without dropout, and these flags."""
+    sizes = {"encoder_embed_dim": 8, "decoder_embed_dim": 8, "decoder_out_embed_dim": 8, "dropout": 0.0}
+    limits = {"max_source_positions": 1024, "max_target_positions": 1024}
+    return lambda **flags: plain_flags(LSTMFusionConfig, **{**sizes, **limits, **flags})
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
-"""What holds of every registered family x integration x side, in process; a new one gets it by registering."""
+"""What holds of every registered family x integration x side in every consumer, in process, by registering."""
 
 from __future__ import annotations
 
 import json
 import runpy
 from argparse import Namespace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from lmfusion.consumers.head_model import HeadsConfig, HeadsModel
 from lmfusion.consumers.heads import HeadSpec
+from lmfusion.consumers.lstm import LSTMFusion
 from lmfusion.convert.variant import LMOutputSpec, StateList
 from lmfusion.errors import InputError
 from lmfusion.fusion.interface import FUSIONS
@@ -71,13 +73,41 @@ NAMELESS = ("cloze", "causal", "released")
 SENTENCES = [[5, 9, 4, 11, 2], [6, 7, 2], [2]]
 PREFIXES = [[2, 5, 9, 4, 6], [2, 6, 7], [2]]
 SIDES = ("src", "tgt")
-ALL = list(product(sorted(TINY), sorted(FUSIONS), SIDES))
-FITTING = [(family, fusion, side) for family, fusion, side in ALL if side == "src" or not FAMILIES[family].sees_future]
+ALL = [cell for cell in product(sorted(TINY), sorted(FUSIONS), SIDES) if cell[2] in FUSIONS[cell[1]].sides]
+UNUSABLE = [cell for cell in ALL if FUSIONS[cell[1]].refusal(FAMILIES[cell[0]]) is not None]
+FITTING = [
+    (family, fusion, side)
+    for family, fusion, side in sorted(set(ALL) - set(UNUSABLE))
+    if side == "src" or not FAMILIES[family].sees_future
+]
 # A released LM is found inside sequence-to-sequence models only, and a Hugging Face folder is more than a checkpoint
 # (tests/unit/huggingface).
 NO_FILE = ("released", "huggingface")
-REFUSED = sorted({(family, fusion) for family, fusion, _ in set(ALL) - set(FITTING) if family not in NO_FILE})
-every_cell = pytest.mark.parametrize(("family", "fusion", "side"), FITTING, ids=map("-".join, FITTING))
+REFUSED = sorted(
+    {
+        (family, fusion)
+        for family, fusion, _ in ALL
+        if "tgt" in FUSIONS[fusion].sides
+        if FAMILIES[family].sees_future and family not in NO_FILE
+    }
+)
+CONSUMERS: dict[str, Any] = {"transformer": TransformerLMFusion, "lstm": LSTMFusion}
+WITH_CONSUMERS = [
+    (consumer, *cell)
+    for consumer, cell in product(CONSUMERS, FITTING)
+    if consumer == "transformer" or FUSIONS[cell[1]].replaces_embeddings  # what works inside its layers needs them
+]
+INSIDE = [cell for cell in WITH_CONSUMERS if FUSIONS[cell[2]].keeps_lm]
+STARTS = [cell for cell in WITH_CONSUMERS if not FUSIONS[cell[2]].keeps_lm]
+
+
+def cells(chosen: list[tuple[str, ...]]) -> Any:
+    """Parametrize a test, and the consumer that its models are of."""
+    names = ("consumer", "family", "fusion", "side")
+    return pytest.mark.parametrize(names, chosen, ids=map("-".join, chosen), indirect=["consumer"])
+
+
+every_cell, with_lm_inside, started = map(cells, (WITH_CONSUMERS, INSIDE, STARTS))
 every_family = pytest.mark.parametrize("family", sorted(TINY))
 incremental_family = pytest.mark.parametrize("family", sorted(name for name in TINY if FAMILIES[name].incremental))
 
@@ -98,27 +128,35 @@ def make_lm(dictionary: Dictionary, shake: Any) -> Any:
     return make
 
 
+@pytest.fixture(params=CONSUMERS)
+def consumer(request: Any, make_cfg: Any, make_lstm_cfg: Any) -> SimpleNamespace:
+    """A model class, and what makes its flags; the LSTM's attention is the one that keeps something of the source."""
+    additive = partial(make_lstm_cfg, decoder_attention="additive", encoder_bidirectional=True)
+    make_flags = make_cfg if request.param == "transformer" else additive
+    return SimpleNamespace(kind=CONSUMERS[request.param], make_flags=make_flags)
+
+
 @pytest.fixture
-def make_cell(make_cfg: Any, make_lm: Any, dictionary: Dictionary, shake: Any) -> Any:
+def make_cell(consumer: SimpleNamespace, make_lm: Any, dictionary: Dictionary, shake: Any) -> Any:
     """A model with a language model of a family in it, in eval mode, and its flags."""
 
-    def make(family: str, fusion: str, side: str) -> tuple[TransformerLMFusion, Namespace]:
+    def make(family: str, fusion: str, side: str) -> tuple[Any, Namespace]:
         lm = make_lm(family)
         description = {"lm": describe(lm), "states": lm.state_names, "fingerprint": "of the tests"}
-        cfg = make_cfg(**{f"{side}_fusion": fusion, f"{side}_lm_config": json.dumps(description)})
+        cfg = consumer.make_flags(**{f"{side}_fusion": fusion, f"{side}_lm_config": json.dumps(description)})
         task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-        model = shake(TransformerLMFusion.build_model(cfg, task))
+        model = shake(consumer.kind.build_model(cfg, task))
         model.load_state_dict(model.state_dict())  # the language model has its weights now
         return model.eval(), cfg
 
     return make
 
 
-def fusion_of(model: TransformerLMFusion, side: str) -> Any:
+def fusion_of(model: Any, side: str) -> Any:
     return (model.encoder if side == "src" else model.decoder).fusion
 
 
-def output(model: TransformerLMFusion, sources: Tensor, prefixes: Tensor) -> Tensor:
+def output(model: Any, sources: Tensor, prefixes: Tensor) -> Tensor:
     """B x T x V."""
     logits: Tensor = model(sources, sources.ne(1).sum(1), prefixes)[0]
     return logits
@@ -258,7 +296,7 @@ def test_step_by_step_is_the_whole_pass_whatever_the_beam_does(
         torch.testing.assert_close(logits, expected, rtol=0, atol=2e-5)
 
 
-@every_cell
+@with_lm_inside
 def test_training_moves_a_language_model_only_where_the_integration_says_so(
     make_cell: Any, batch: Any, family: str, fusion: str, side: str
 ) -> None:
@@ -279,6 +317,15 @@ def test_training_moves_a_language_model_only_where_the_integration_says_so(
         assert not any(module.training for module in lm.modules())
 
 
+@started
+def test_a_language_model_that_is_dropped_leaves_weights_of_fairseqs_names(
+    make_cell: Any, family: str, fusion: str, side: str
+) -> None:
+    model, _ = make_cell(family, fusion, side)
+    assert not any(".lm." in name or "representation" in name for name in model.state_dict())
+    assert all(parameter.requires_grad for parameter in model.parameters())
+
+
 @every_cell
 @torch.no_grad()
 def test_a_checkpoint_has_all_that_the_model_is(
@@ -286,13 +333,13 @@ def test_a_checkpoint_has_all_that_the_model_is(
 ) -> None:
     model, cfg = make_cell(family, fusion, side)
     task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    again = TransformerLMFusion.build_model(Namespace(**vars(cfg)), task)
+    again = type(model).build_model(Namespace(**vars(cfg)), task)
     again.load_state_dict(model.state_dict())
     expected = output(model, batch(SENTENCES), batch(PREFIXES))
     torch.testing.assert_close(output(again.eval(), batch(SENTENCES), batch(PREFIXES)), expected, rtol=0, atol=0)
 
 
-@every_cell
+@with_lm_inside
 def test_states_in_a_mix_have_the_names_that_inspect_shows(make_cell: Any, family: str, fusion: str, side: str) -> None:
     model, cfg = make_cell(family, fusion, side)
     part = fusion_of(model, side)
@@ -304,12 +351,20 @@ def test_states_in_a_mix_have_the_names_that_inspect_shows(make_cell: Any, famil
             assert state_names(stored, count) == part.lm.state_names
 
 
+@pytest.mark.parametrize(("family", "fusion", "side"), UNUSABLE, ids=map("-".join, UNUSABLE))
+def test_an_integration_refuses_a_family_that_lacks_what_it_needs(
+    make_cell: Any, family: str, fusion: str, side: str
+) -> None:
+    with pytest.raises(InputError, match=f"--{side}-fusion {fusion} (cannot use|works inside)"):
+        make_cell(family, fusion, side)
+
+
 @pytest.mark.parametrize(("family", "fusion"), REFUSED, ids=map("-".join, REFUSED))
 def test_a_target_side_refuses_what_sees_the_future(
-    make_cfg: Any, make_lm: Any, save_lm: Any, dictionary: Dictionary, family: str, fusion: str
+    consumer: SimpleNamespace, make_lm: Any, save_lm: Any, dictionary: Dictionary, family: str, fusion: str
 ) -> None:
     lm = make_lm(family)
-    cfg = make_cfg(tgt_fusion=fusion, tgt_lm=str(save_lm(lm)))
+    cfg = consumer.make_flags(tgt_fusion=fusion, tgt_lm=str(save_lm(lm)))
     task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
-    with pytest.raises(InputError, match="target side"):
-        TransformerLMFusion.build_model(cfg, task)
+    with pytest.raises(InputError, match=r"target side|lstm_lmfusion"):
+        consumer.kind.build_model(cfg, task)

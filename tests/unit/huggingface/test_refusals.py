@@ -58,10 +58,29 @@ def test_missing_weights_are_an_error_and_those_of_heads_are_left_out(make_folde
         lmfusion.load_lm(folder)
 
 
+@torch.no_grad()
+def test_a_pair_of_encoder_and_decoder_is_read_without_its_decoder_and_alone(make_folder: Any, tmp_path: Path) -> None:
+    folder = make_folder("t5", head="AutoModelForSeq2SeqLM")
+    lm = lmfusion.load_lm(folder)
+    tokens = lm.encode("A file.")
+    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(folder).get_encoder().eval()
+    expected = theirs(input_ids=lm.vocabulary.to_model(tokens)).last_hidden_state
+    torch.testing.assert_close(lm.top_state(tokens), expected, rtol=1e-5, atol=1e-5)
+    assert not [name for name in lm.state_dict() if "decoder" in name]
+    alone = tmp_path / "alone"  # as T5EncoderModel saves it
+    transformers.T5EncoderModel.from_pretrained(folder).save_pretrained(alone)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(folder / name, alone)
+    torch.testing.assert_close(lmfusion.load_lm(alone).top_state(tokens), expected, rtol=1e-5, atol=1e-5)
+    change(folder, num_layers=3)
+    with pytest.raises(InputError, match=r"lacks 8 weights: .*block\.2\."):
+        lmfusion.load_lm(folder)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"model_type": "mamba"}, "mamba.*were tested: bert"),
+        ({"model_type": "mamba"}, "mamba.*were tested: bart, bert"),
         ({"model_type": None}, "were tested"),
         ({"hidden_size": 32}, "cannot be read|other shapes"),
         ({"hidden_act": "os.system"}, "cannot be read"),
@@ -165,13 +184,27 @@ def test_transformers_is_imported_for_these_models_alone_and_its_absence_is_one_
     assert "pip install lmfusion[hf]" in done.stdout
 
 
-def test_transformers_can_be_imported_beside_a_torchaudio_that_cannot(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", ["OSError('libc10_cuda.so: cannot open')", "RuntimeError('no such operator')"])
+def test_transformers_can_be_imported_beside_a_torchaudio_that_cannot(tmp_path: Path, error: str) -> None:
     (tmp_path / "torchaudio").mkdir()
-    (tmp_path / "torchaudio" / "__init__.py").write_text("raise OSError('libc10_cuda.so: cannot open')\n")
+    (tmp_path / "torchaudio" / "__init__.py").write_text(f"raise {error}\n")
     code = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from lmfusion.text.huggingface import import_transformers\n"
-        "import_transformers(); from transformers import BertModel; print(BertModel.__name__)\n"
+        "from lmfusion.text.import_transformers import import_transformers\n"
+        "import_transformers(); import_transformers()\n"
+        "from transformers import BertModel; print(BertModel.__name__)\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "BertModel", done.stderr[-2000:]
+    assert done.stderr.count("torchaudio does not fit") == 1
+
+
+def test_a_torchaudio_that_can_be_imported_stays(tmp_path: Path) -> None:
+    (tmp_path / "torchaudio.py").write_text("WORKS = True\n")
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from lmfusion.text.import_transformers import hide_broken_torchaudio\n"
+        "hide_broken_torchaudio(); import torchaudio; print(torchaudio.WORKS)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("True", "")

@@ -124,6 +124,20 @@ def test_another_lm_precision_or_storage_has_a_store_of_its_own(
 
 
 @torch.no_grad()
+def test_only_the_chosen_states_are_stored(lm: PretrainedLM, batch: Any, tmp_path: Path) -> None:
+    tokens = batch(ROWS)
+    expected = lm.layer_states(tokens)
+    chosen = [0, len(expected) - 1]
+    stored, whole = open_store(lm, tmp_path, chosen=chosen), open_store(lm, tmp_path)
+    for _ in range(2):
+        assert_same(stored(tokens), [expected[number] for number in chosen], LENGTHS, atol=0)
+    (path,) = tmp_path.glob("*/*.states")
+    assert path.stat().st_size == sum(LENGTHS) * stored.bytes_per_token() == sum(LENGTHS) * 2 * lm.state_dim * 4
+    assert_same(whole(tokens), expected, LENGTHS, atol=0)
+    assert len(list(tmp_path.iterdir())) == 2, "stores of other states lie beside it"
+
+
+@torch.no_grad()
 def test_half_precision_halves_the_size_at_a_stated_error(lm: PretrainedLM, batch: Any, tmp_path: Path) -> None:
     tokens = batch(ROWS)
     expected = lm.layer_states(tokens)

@@ -8,14 +8,20 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fairseq import options
+from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import ARCH_MODEL_REGISTRY
 
+from lmfusion.consumers.lstm_config import check_flags
 from lmfusion.fusion.combinations import check_combination
+from lmfusion.inspection import inspect_checkpoint
 
 RECIPES = Path(__file__).parents[3] / "recipes"
 PACKAGE = RECIPES.parent / "lmfusion"
@@ -32,7 +38,21 @@ ROWS = {
     "tgt_elmo": "--arch tgt_elmo_tiny --tgt-lm CAUSAL " + FROZEN.format("tgt"),
     "tgt_ft": "--arch tgt_ft_tiny --tgt-lm CAUSAL --tgt-embed-scale 0.5 --tgt-representation-dropout 0.3",
 }
+EARLIER = ("src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", "lstm", "lstm_src_elmo")
+"""Rows of the years before, which are in the first folder alone, as are those with BERT."""
 BERT_ROWS = ("src_elmo_bert", "src_ft_bert")
+# Further ways to use the same language models, which debian_ende has rows of.
+RIVALS = {
+    "src_attend": "--arch lmfusion_tiny --src-fusion attend --src-lm CLOZE --src-attend-dropnet 1.0",
+    "tgt_cold": "--arch lmfusion_tiny --tgt-fusion cold --tgt-lm CAUSAL",
+    "tgt_deep": "--arch lmfusion_tiny --tgt-fusion deep --tgt-lm CAUSAL",
+    "tgt_lm_prior": "--arch lmfusion_tiny --criterion lm_prior --prior-lm CAUSAL --prior-weight 0.5 "
+    "--prior-temperature 2",
+    "src_initialise": "--arch lmfusion_tiny --src-fusion initialise --src-lm CLOZE",
+    "tgt_initialise": "--arch lmfusion_tiny --tgt-fusion initialise --tgt-lm CAUSAL --share-decoder-input-output-embed",
+    "src_tgt_initialise": "--arch lmfusion_tiny --src-fusion initialise --src-lm CLOZE --tgt-fusion initialise "
+    "--tgt-lm CAUSAL --share-decoder-input-output-embed",
+}
 # Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
 STUB = r"""#!/bin/sh
 case "$*" in *'print("device"'*) echo "device 0 $PACKAGE"; exit 0 ;; esac
@@ -98,9 +118,9 @@ def recipes(tmp_path: Path) -> Recipes:
 
 def test_both_folders_have_the_same_rows_but_for_lead() -> None:
     names = [set(scripts(folder)) for folder in FOLDERS]
-    one_folder = {"shared_bitext_bpe", "lm_quality", *BERT_ROWS}
-    assert names[0] == {*ROWS, "all", "study", "_corpus"} | one_folder
-    assert names[1] == names[0] - one_folder | {"lead"}, "both sides are English"
+    beyond = {*EARLIER, *BERT_ROWS, *RIVALS, "tgt_shallow", "rivals", "shared_bitext_bpe", "lm_quality"}
+    assert names[0] == {*ROWS, *beyond, "all", "study", "_corpus"}
+    assert names[1] == names[0] - beyond | {"lead"}, "both sides are English"
     for name in ROWS:
         assert scripts(FOLDERS[0])[name] == scripts(FOLDERS[1])[name], "the experiment is the same"
 
@@ -114,6 +134,46 @@ def test_a_row_is_a_few_lines_and_two_rows_differ_in_a_few(folder: str) -> None:
         changed = difflib.unified_diff(texts["baseline"].splitlines(), texts[name].splitlines(), n=0)
         added = [line for line in changed if re.match(r"\+(?!\+)", line)]
         assert len(added) <= 4, name
+
+
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_row_beyond_the_papers_adds_its_flags_too(name: str, recipes: Recipes) -> None:
+    found = []
+    for row, flags in (("baseline", ROWS["baseline"]), (name, RIVALS[name])):
+        done = recipes.run(f"debian_ende/{row}.sh")
+        assert done.returncode == 0, done.stderr
+        command = recipes.command(row, "train")
+        own = flags.replace("CLOZE", CLOZE).replace("CAUSAL", CAUSAL["debian_ende"]).split()
+        assert command[-len(own) :] == own
+        found.append([word for word in command[: -len(own)] if word != f"{recipes.out}/{row}/checkpoints"])
+        args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
+        check_combination(convert_namespace_to_omegaconf(args).model)
+    assert found[0] == found[1], "the budget and everything else is the same"
+
+
+def test_shallow_fusion_takes_the_weight_that_is_best_on_the_validation_set(recipes: Recipes) -> None:
+    (recipes.out / "data" / "text" / "valid.de").write_text("one line\n", encoding="utf-8")
+    bitext = recipes.out / "data" / "bitext-10000"
+    bitext.mkdir()
+    (bitext / "dict.de.txt").write_text("word 1\n", encoding="utf-8")
+    scores = recipes.out / "tgt_shallow.valid" / "scores.json"
+    scores.parent.mkdir()
+    figures = {"weight-0.1": {"bleu": 9.5}, "weight-0.2": {"bleu": 10.1}, "weight-0.4": {"bleu": 9.9}}
+    scores.write_text(json.dumps(figures), encoding="utf-8")
+    stub = recipes.out / "bin" / "python"
+    real = f"""case "$*" in *scores.json*) exec {sys.executable} "$@" ;; esac\n"""
+    stub.write_text(STUB.replace("for word", f"{real}for word", 1), encoding="utf-8")
+    done = recipes.run("debian_ende/tgt_shallow.sh", LM_WEIGHTS="0.1 0.2 0.4")
+    assert done.returncode == 0, done.stderr
+    for weight in ("0.1", "0.2", "0.4"):
+        command = recipes.command("tgt_shallow.valid", f"weight-{weight}")
+        assert command[-4:] == ["--lm-path", CAUSAL["debian_ende"], "--lm-weight", weight]
+        assert command[command.index("--gen-subset") + 1] == "valid"
+    command = recipes.command("tgt_shallow", "generate")
+    assert command[-4:] == ["--lm-path", CAUSAL["debian_ende"], "--lm-weight", "0.2"]
+    assert command[command.index("--gen-subset") + 1] == "test"
+    assert command[command.index("--path") + 1] == f"{recipes.out}/baseline/checkpoints/checkpoint_best.pt"
+    assert "dict.txt" not in {path.name for path in bitext.iterdir()}, "other runs recorded these files"
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -132,6 +192,42 @@ def test_each_row_adds_its_flags_to_the_same_training(folder: str, recipes: Reci
         args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
         check_combination(convert_namespace_to_omegaconf(args).model)
     assert len(common) == 1, "the budget and everything else is the same"
+
+
+@pytest.mark.parametrize("name", EARLIER)
+def test_a_row_of_the_years_before_trains_in_the_same_way(name: str, recipes: Recipes, tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    earlier.mkdir()
+    for file in ("en-elmo.pt", "en-recurrent.pt", "en-skipgram.vec", "en-cbow.vec"):
+        (earlier / file).touch()
+    for row in ("baseline", name):
+        done = recipes.run(f"debian_ende/{row}.sh", EARLIER=str(earlier), **NUMBERS)
+        assert done.returncode == 0, done.stderr
+    command, baseline = recipes.command(name, "train"), recipes.command("baseline", "train")
+    args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
+    flags = convert_namespace_to_omegaconf(args).model
+    assert flags.encoder_embed_dim == flags.decoder_embed_dim == 192
+    if name.startswith("lstm"):
+        check_flags(flags)
+    else:
+        check_combination(flags)
+        assert command[: baseline.index("--save-dir")] == baseline[: baseline.index("--save-dir")]
+    lm = {"lstm": None, "lstm_src_elmo": CLOZE}.get(name, str(earlier))
+    assert (flags.src_lm is None) if lm is None else flags.src_lm.startswith(lm)
+
+
+@pytest.mark.parametrize(("kind", "targets"), [("elmo", ["future", "past"]), ("recurrent", ["future"])])
+def test_an_lm_of_the_years_before_is_as_large_as_the_cloze_lm(kind: str, targets: list[str], recipes: Recipes) -> None:
+    done = recipes.run("pretrain_earlier.sh", kind, str(recipes.out))
+    assert "export" in recipes.calls()[-1], done.stderr
+    command = recipes.command(f"{kind}.en", "train")
+    args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
+    cfg = convert_namespace_to_omegaconf(args)
+    dictionary = Dictionary.load(str(RECIPES.parent / "pretrained" / "dict.txt"))
+    task = SimpleNamespace(targets=targets, target_dictionary=dictionary)
+    model = ARCH_MODEL_REGISTRY[args.arch].build_model(cfg.model, task)
+    cloze = inspect_checkpoint(RECIPES.parent / CLOZE).total
+    assert sum(parameter.numel() for parameter in model.parameters()) == pytest.approx(cloze, rel=0.05)
 
 
 def without_user_dir(command: list[str]) -> list[str]:
@@ -244,3 +340,29 @@ def test_shellcheck_finds_nothing() -> None:
     command = ["shellcheck", "-x", "-P", "SCRIPTDIR", *(path.relative_to(RECIPES.parent) for path in files)]
     done = subprocess.run(command, cwd=RECIPES.parent, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_rows_with_a_model_of_hugging_face_pretrain_it_and_read_its_pieces(recipes: Recipes) -> None:
+    assert recipes.run("huggingface/src_ft.sh", BERT_LAYERS="3").returncode == 0
+    calls, bert = recipes.calls(), f"{recipes.out}/bert"
+    (pretraining,) = [call for call in calls if call[0] == "recipes/huggingface/pretrain_bert.py"]
+    assert pretraining[pretraining.index("--out") + 1] == bert
+    assert pretraining[pretraining.index("--layers") + 1] == "3"
+    (prepared,) = [call for call in calls if call[0].endswith("data-prep/prepare.py")]
+    assert prepared[prepared.index("--src-hf") + 1] == bert
+    train, generate = (recipes.command("src_ft", step) for step in ("train", "generate"))
+    text = [*("--bpe", "lmfusion", "--src-bpe", f"pieces:{recipes.out}/data/pieces.en.json")]
+    text += ["--tgt-bpe", f"sentencepiece:{recipes.out}/data/spm.model", "--tgt-moses", "de"]
+    for command in (train, generate):
+        begin = command.index("--bpe")
+        assert command[begin : begin + len(text)] == text
+        assert not {"--tokenizer", "--sentencepiece-model"} & set(command)
+    assert train[train.index("--src-lm") + 1] == bert
+    args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(train))
+    assert check_combination(convert_namespace_to_omegaconf(args).model) is None
+
+
+def test_a_model_one_has_already_is_not_pretrained(recipes: Recipes) -> None:
+    assert recipes.run("huggingface/src_elmo.sh", SRC_LM="xlm-r").returncode == 0
+    assert not [call for call in recipes.calls() if call[0].endswith("pretrain_bert.py")]
+    assert "xlm-r" in recipes.command("src_elmo", "train")

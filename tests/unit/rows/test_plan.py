@@ -56,6 +56,13 @@ def test_too_few_minutes_are_refused_and_those_that_are_asked_for_are_enough(fre
         plan.within(fresh, least - 1, 1.5, ROWS, 1)
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_minutes_for_all_updates_are_enough_for_them(fresh: Plan, jobs: int) -> None:
+    whole = plan.whole_minutes(fresh, 3, ROWS, jobs)
+    assert plan.within(fresh, 3 * whole, 3, ROWS, jobs).numbers == fresh.numbers
+    assert minutes_of(fresh, ROWS, jobs) < whole - 3 < 1.5 * minutes_of(fresh, ROWS, jobs)
+
+
 def test_what_is_set_by_hand_is_not_changed_by_the_minutes(data: Prepared) -> None:
     made = plan.within(plan.new(data, 1, {}, {"S2S_UPDATES": "4000", "S2S_LR": "0.1"}), 20, 0, ROWS, 1)
     assert (made.numbers["S2S_UPDATES"], made.numbers["S2S_LR"]) == ("4000", "0.1")

@@ -26,6 +26,8 @@ KINDS: dict[str, tuple[object, ...]] = {
     "SRC-ELMO": ("--arch", "src_elmo_tiny", "--src-elmo-affine", "--src-lm", "CLOZE"),
     "SRC-FT": ("--arch", "src_ft_tiny", "--src-lm", "CLOZE"),
     "TGT-ELMO": ("--arch", "tgt_elmo_tiny", "--tgt-lm", "CAUSAL"),
+    "SRC-ATTEND": ("--arch", "lmfusion_tiny", "--src-fusion", "attend", "--src-lm", "CLOZE"),
+    "TGT-COLD": ("--arch", "lmfusion_tiny", "--tgt-fusion", "cold", "--tgt-lm", "CAUSAL"),
     "TGT-FT": ("--arch", "tgt_ft_tiny", "--tgt-lm", "CAUSAL"),
 }
 

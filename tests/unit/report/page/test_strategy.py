@@ -23,6 +23,10 @@ from lmfusion.report.page.command_line import parse
         ("--arch lmfusion --src-fusion elmo --tgt-fusion finetune", "SRC-ELMO+TGT-FT"),
         ("--arch src_elmo_tiny --src-fusion none", "baseline"),
         ("--arch src_elmo_tiny --tgt-fusion elmo", "SRC-ELMO+TGT-ELMO"),
+        ("--arch lmfusion_tiny --src-fusion attend --tgt-fusion cold", "SRC-ATTEND+TGT-COLD"),
+        ("--arch lmfusion_tiny --criterion lm_prior --prior-lm x.pt", "baseline+LM-PRIOR"),
+        ("--arch lmfusion_tiny --share-all-embeddings --criterion lm_prior", "SHARED+LM-PRIOR"),
+        ("--arch src_elmo --criterion label_smoothed_cross_entropy", "SRC-ELMO"),
     ],
 )
 def test_the_papers_names(flags: str, name: str) -> None:

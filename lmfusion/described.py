@@ -1,0 +1,47 @@
+"""What the configuration in a checkpoint says of language models, those that are not inside included."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any
+
+from lmfusion.checkpoint.reading import first_line
+from lmfusion.errors import InputError
+from lmfusion.fusion.config import SIDE_NAMES
+from lmfusion.lm.old_checkpoints import modern_side
+
+
+def model_config(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of the model in a checkpoint, as plain values."""
+    config = (state.get("cfg") or {}).get("model") or state.get("args") or {}
+    return vars(config) if isinstance(config, Namespace) else dict(config)
+
+
+def stored_lm(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration's description of a side's language model; refuse a damaged one."""
+    name = f"{side}_lm_config"
+    stored = config.get(name) or {}
+    try:
+        values = json.loads(stored) if isinstance(stored, str) else stored
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"its {name} is damaged ({first_line(error)}). Copy or train it again.") from error
+    if not isinstance(values, dict) or not isinstance(values.get("lm", {}), dict):
+        raise InputError(f"its {name} is damaged (it describes no language model). Copy or train it again.")
+    return modern_side(values)
+
+
+def start(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe the language model that a side started from: side, integration, kind, fingerprint as pretrained."""
+    stored = stored_lm(side, config)
+    about = {"fusion": str(config.get(f"{side}_fusion")), "kind": stored.get("title")}
+    return {"side": SIDE_NAMES[side], **about, "fingerprint": stored.get("fingerprint")}
+
+
+def prior(state: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the flags of ``--criterion lm_prior`` in a checkpoint, without ``prior_`` in front; None: another one."""
+    flags = dict((state.get("cfg") or {}).get("criterion") or {})
+    if flags.get("_name") != "lm_prior":
+        return None
+    return {name.removeprefix("prior_"): value for name, value in flags.items() if name.startswith("prior_")}

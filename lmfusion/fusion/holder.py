@@ -1,0 +1,174 @@
+"""What every model with language models inside does when it is built, starts to train and loads its weights."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf, open_dict
+from torch import nn
+
+from lmfusion.checkpoint.reading import read_checkpoint, stored_model_config
+from lmfusion.checkpoint.starting_point import starts_from
+from lmfusion.errors import InputError
+from lmfusion.fusion.config import SIDES
+from lmfusion.fusion.interface import Fusion
+from lmfusion.lm.transformer.base import check_beam
+
+logger = logging.getLogger(__name__)
+
+
+class HoldsLMs(nn.Module):
+    """The part of a fairseq encoder-decoder model that takes care of the language models inside.
+
+    A checkpoint is complete in itself: it holds the LMs' weights and their configuration, so that their own files are
+    needed only when training starts.
+    """
+
+    encoder: Any
+    decoder: Any
+    # True while an LM inside was built from a checkpoint's config and has no weights yet.
+    needs_weights = False
+
+    def fusions(self) -> Iterator[tuple[Fusion, nn.Module]]:
+        """Yield the integration of each side that has one, with the side's stack."""
+        for stack in (self.encoder, self.decoder):
+            if getattr(stack, "fusion", None) is not None:
+                yield stack.fusion, stack
+
+    def begin(self, cfg: Any, built: Any, described: bool) -> None:
+        """Prepare for training from pretrained weights, and keep the LMs' descriptions for checkpoints.
+
+        Args:
+            cfg: the model's configuration as fairseq gives it.
+            built: the configuration from which the sides were built; the LMs' descriptions are in it.
+            described: whether the LMs were built from descriptions, and get their weights from a checkpoint.
+
+        Raises:
+            InputError: if training cannot begin so.
+        """
+        self.needs_weights = described
+        if not described:
+            for fusion, stack in self.fusions():
+                fusion.begin(getattr(cfg, "_get_parent", lambda: None)())
+                fusion.load_into(stack)
+            check_same_lms(cfg, built)
+        for side in SIDES:
+            remember(cfg, f"{side}_lm_config", getattr(built, f"{side}_lm_config"))
+
+    def check_weights(self) -> None:
+        """Refuse to compute with a language model that never got its weights.
+
+        Raises:
+            InputError: if there is one.
+        """
+        if self.needs_weights:
+            raise InputError(
+                "the language model inside this model has no weights: its description "
+                "(--src-lm-config/--tgt-lm-config) belongs to checkpoints. To train, give --src-lm/--tgt-lm instead."
+            )
+
+    def prepare_for_inference_(self, cfg: Any) -> None:
+        """Prepare for decoding, as fairseq does.
+
+        Raises:
+            InputError: if --beam is below 1.
+        """
+        check_beam(cfg.generation.beam)
+        super().prepare_for_inference_(cfg)  # type: ignore[misc]
+
+    def load_state_dict(self, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
+        """Load weights as fairseq does, and note whether the LMs inside have got theirs."""
+        result = super().load_state_dict(state_dict, *args, **kwargs)
+        missing = result.missing_keys if result is not None else []
+        self.needs_weights = self.needs_weights and any(".representation.lm." in name for name in missing)
+        return result
+
+
+def fill_defaults(cfg: Any, flags: Any) -> None:
+    """Set the flags that are newer than a checkpoint's configuration to their defaults.
+
+    Args:
+        cfg: the model's configuration, changed in place.
+        flags: the dataclass of the model's flags.
+    """
+    with open_dict(cfg) if OmegaConf.is_config(cfg) else nullcontext():
+        for name, spec in flags.__dataclass_fields__.items():
+            if not name.startswith("_") and not hasattr(cfg, name):
+                setattr(cfg, name, spec.default)
+
+
+def truncate_to_model(task: Any, model: Any) -> None:
+    """Make ``--truncate-source`` cut to the model's longest source; fairseq cuts to --max-source-positions alone.
+
+    fairseq reads its data sets later. The task's configuration is a copy: a checkpoint keeps the value given.
+    """
+    settings: Any = getattr(task, "cfg", None)
+    limit = model.encoder.max_positions()
+    if getattr(settings, "truncate_source", False) and limit < settings.max_source_positions:
+        logger.info(f"--truncate-source: sources are cut to the {limit} tokens that the model takes")
+        settings.max_source_positions = limit
+
+
+def use_stored_lm(cfg: Any) -> bool:
+    """Take an LM's description from the run's checkpoint where a run resumes and the LM's file is gone.
+
+    Returns:
+        Whether ``cfg`` describes an LM, whose weights a checkpoint brings.
+    """
+    given = [side for side in _served(cfg) if not getattr(cfg, f"{side}_lm_config")]
+    missing = [side for side in given if not Path(getattr(cfg, f"{side}_lm")).exists()]
+    path = checkpoint_to_start_from(cfg) if missing else None
+    if path is not None:
+        stored = stored_model_config(read_checkpoint(path))
+        for side in missing:
+            setattr(cfg, f"{side}_lm_config", stored.get(f"{side}_lm_config"))
+    return any(getattr(cfg, f"{side}_lm_config", None) for side in SIDES)
+
+
+def _served(cfg: Any) -> list[str]:
+    """Return the sides for which a language model's file is named; a model need not have both sides."""
+    return [side for side in SIDES if getattr(cfg, f"{side}_lm", None)]
+
+
+def remember(cfg: Any, name: str, value: str | None) -> None:
+    """Set a value in ``cfg`` and in the configuration that fairseq saves, of which ``cfg`` may be a copy."""
+    setattr(cfg, name, value)
+    parent = getattr(cfg, "_get_parent", lambda: None)()
+    if parent is not None and "model" in parent:
+        parent["model"][name] = value
+
+
+def check_same_lms(cfg: Any, built: Any) -> None:
+    """Refuse an LM other than the one in the checkpoint that a run starts from: it would be ignored.
+
+    Args:
+        cfg: the model's configuration as fairseq gives it.
+        built: the configuration from which the model was built, with the LMs' descriptions.
+
+    Raises:
+        InputError: naming both.
+    """
+    sides = _served(cfg)
+    path = checkpoint_to_start_from(cfg) if sides else None
+    if path is None:
+        return
+    stored = stored_model_config(read_checkpoint(path))
+    for side in sides:
+        before, now = stored.get(f"{side}_lm_config"), getattr(built, f"{side}_lm_config")
+        if before and now and json.loads(before).get("fingerprint") != json.loads(now)["fingerprint"]:
+            raise InputError(
+                f"{path} was trained with another language model than {getattr(cfg, f'{side}_lm')}, which would be "
+                f"ignored: give the one it was trained with as --{side}-lm, or restart in another --save-dir."
+            )
+
+
+def checkpoint_to_start_from(cfg: Any) -> Path | None:
+    """Return the path of the checkpoint that fairseq-train is about to load, if any."""
+    parent = getattr(cfg, "_get_parent", lambda: None)()
+    options = parent.get("checkpoint") if parent is not None else None
+    return None if options is None else starts_from(options)

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Source language models of the years before the transformer, on the embedded corpus: the cloze LM's text, BPE, and about its
+# parameters and updates. Word vectors have the translation model's width, and take minutes.
+#
+#   bash recipes/pretrain_earlier.sh elmo|recurrent|skipgram|cbow [FOLDER]       (default: runs/earlier)
+#   bash recipes/pretrain_earlier.sh elmo|recurrent|skipgram|cbow --file         prints the name of the file in FOLDER
+#
+# Writes FOLDER/en-elmo.pt, en-recurrent.pt, en-skipgram.vec or en-cbow.vec; rows take them by EARLIER=FOLDER.
+# Needs:    bash scripts/setup.sh, for word vectors gensim (pip install 'lmfusion[static]'); nothing is downloaded.
+# Run it again after an interruption: it resumes where it stopped.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+KIND="${1:-}" OUT="${2:-runs/earlier}"
+CORPUS="${CORPUS:-data-prep/debian/en-de}"
+case "$KIND" in
+elmo) FILE=en-elmo.pt FLAGS=(--future-target --past-target --arch bi_recurrent_lm) DIM=320 ;;
+recurrent) FILE=en-recurrent.pt FLAGS=(--arch uni_recurrent_lm) DIM=432 ;;
+skipgram | cbow) FILE="en-$KIND.vec" DIM=192 ;;
+*) echo "error: give elmo, recurrent, skipgram or cbow, e.g. bash recipes/pretrain_earlier.sh elmo" >&2 && exit 2 ;;
+esac
+if [[ "$OUT" == --file ]]; then
+    printf '%s\n' "$FILE"
+    exit 0
+fi
+
+# THE NUMBERS where they are not those of recipes/_common.sh. Set any in the environment to override it.
+: "${LM_UPDATES:=12000}" "${LM_WARMUP:=500}" "${LM_VALIDATE_EVERY:=500}" # the shipped cloze LM's
+: "${EARLIER_DIM:=$DIM}" "${EARLIER_LAYERS:=2}" "${EARLIER_CELL:=lstm}"
+: "${EARLIER_EPOCHS:=10}"        # of word vectors
+
+. recipes/_common.sh
+SHIPPED=pretrained
+[[ -f "$SHIPPED/spm.model" ]] || die "$SHIPPED/spm.model: no such file. Check the repository out again."
+
+begin
+prepare "$CORPUS" --spm "$SHIPPED/spm.model" --dict "$SHIPPED/dict.txt" --lm-langs en
+if [[ "$FILE" == *.vec ]]; then
+    python -m lmfusion.cli embed --corpus "$DATA_DIR/bpe/mono.train.en" --out "$OUT/$FILE.partial" --mode "$KIND" \
+        --size "$EARLIER_DIM" --epochs "$EARLIER_EPOCHS" --seed "$SEED"
+else
+    # shellcheck disable=SC2034  # train_lm takes it
+    LM_SHAPE=(--cell "$EARLIER_CELL" --decoder-embed-dim "$EARLIER_DIM" --decoder-layers "$EARLIER_LAYERS"
+        --share-decoder-input-output-embed --dropout "$LM_DROPOUT")
+    train_lm "$KIND.en" en "${FLAGS[@]}"
+    python -m lmfusion.cli export "$OUT/$KIND.en/checkpoints/checkpoint_best.pt" --half --out "$OUT/$FILE.partial"
+fi
+mv "$OUT/$FILE.partial" "$OUT/$FILE"

@@ -1,0 +1,133 @@
+"""A tokenizer in a checkpoint is somebody else's data: whatever it holds, the answer is one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Callable
+
+import pytest
+import torch
+
+import lmfusion
+from lmfusion import cli
+from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.errors import InputError
+from lmfusion.lm.huggingface_file import save
+from lmfusion.text.codec import built_bpe
+from lmfusion.text.huggingface import PieceTokenizer
+from lmfusion.text.kit import TextKit, to_tensor
+from lmfusion.text.two_bpe import pack_pair
+
+pytest.importorskip("transformers")
+
+Saved = Callable[[str], Path]
+SHELL = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
+         "pre_tokenizer": None, "post_processor": None, "decoder": None}  # fmt: skip
+CHARS = {"type": "Precompiled", "precompiled_charsmap": "A"}
+PAIRS = {"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "b"]]}
+WORDS = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "z"}
+TEXTS = {
+    "nothing": "",
+    "no JSON": "{",
+    "no tokenizer": "{}",
+    "too deep": "[" * 100_000,
+    "merges of no pieces": json.dumps({**SHELL, "model": PAIRS}),
+    "another": json.dumps({**SHELL, "model": WORDS}),
+    "a panic": json.dumps(
+        {**SHELL, "normalizer": {"type": "Precompiled", "precompiled_charsmap": "A"}, "model": WORDS}
+    ),
+}
+
+
+def one_line(error: BaseException) -> bool:
+    return "\n" not in str(error)
+
+
+@pytest.fixture
+def file(saved_models: Saved, tmp_path: Path) -> Path:
+    """A BERT as one file."""
+    save(lmfusion.load_lm(saved_models("bert")), tmp_path / "bert.pt")
+    return tmp_path / "bert.pt"
+
+
+@pytest.mark.parametrize("model_type", ["bert", "xlm-roberta", "gpt2"])
+@torch.no_grad()
+def test_a_model_as_one_file_is_the_model_of_its_folder(saved_models: Saved, tmp_path: Path, model_type: str) -> None:
+    folder, text = saved_models(model_type), "A file, with <s> and two  spaces."
+    assert cli.main(["hf", "save", str(folder), "--out", str(tmp_path / "lm.pt")]) == 0
+    expected, lm = lmfusion.load_lm(folder), lmfusion.load_lm(tmp_path / "lm.pt")
+    assert (lm.family, lm.title, lm.symbols) == (expected.family, expected.title, expected.symbols)
+    assert torch.equal(lm.encode(text), expected.encode(text))
+    assert lm.decode(lm.encode(text)) == expected.decode(expected.encode(text))
+    torch.testing.assert_close(lm.top_state(lm.encode(text)), expected.top_state(lm.encode(text)), rtol=0, atol=0)
+    assert lmfusion.load_lm(tmp_path / "lm.pt", dtype="bfloat16").token_embedding.weight.dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_tokenizer_that_is_none_is_one_line(file: Path, kind: str) -> None:
+    state = read_checkpoint(file)
+    config = json.loads(state["cfg"]["model"]["lm_config"])
+    content = TEXTS[kind].encode()
+    state["cfg"]["model"]["lm_config"] = json.dumps({**config, "tokenizer_bytes": len(content)})
+    state["model"]["decoder.symbol_table.tokenizer_file"] = to_tensor(content)
+    torch.save(state, file)
+    lm = lmfusion.load_lm(file)
+    if not content:
+        assert lm.vocabulary.tokenizer is None
+        return
+    for use in (lambda: lm.encode("a file"), lambda: lm.decode(torch.tensor([[5]])), lambda: lm.vocabulary.keeps_case):
+        with pytest.raises(InputError) as caught:
+            use()
+        assert one_line(caught.value), caught.value
+
+
+@pytest.mark.parametrize("number", [10**6, -1])
+def test_a_table_with_ids_that_the_embeddings_lack_is_one_line(file: Path, number: int) -> None:
+    state = read_checkpoint(file)
+    state["model"]["decoder.symbol_table.model_ids"][7] = number
+    torch.save(state, file)
+    with pytest.raises(InputError, match="rows") as caught:
+        lmfusion.load_lm(file)
+    assert one_line(caught.value)
+
+
+def test_a_file_that_describes_none_is_one_line(file: Path) -> None:
+    whole = read_checkpoint(file)
+    config = json.loads(whole["cfg"]["model"]["lm_config"])
+    for wrong in (
+        "{",
+        "[]",
+        json.dumps({**config, "model_type": "gpt2"}),
+        json.dumps({**config, "settings": {"n": 1}}),
+    ):
+        torch.save({**whole, "cfg": {"model": {**whole["cfg"]["model"], "lm_config": wrong}}}, file)
+        with pytest.raises(InputError) as caught:
+            lmfusion.load_lm(file)
+        assert one_line(caught.value), caught.value
+
+
+@pytest.mark.parametrize("change", ["tokenizer", "symbols", "ids", "opening"])
+def test_the_tokenizers_of_a_translation_model_are_no_less_checked(saved_models: Saved, change: str) -> None:
+    content = json.loads(pack_pair(f"hf:{saved_models('bert')}", None))
+    content["src"][change] = {"tokenizer": TEXTS["a panic"], "symbols": ["a"], "ids": [1] * 3, "opening": ["nowhere"]}[
+        change
+    ]
+    kit = TextKit(bpe={"_name": "lmfusion"}, bpe_file=json.dumps(content).encode())
+    with pytest.raises(InputError) as caught:
+        built_bpe(kit)
+    assert one_line(caught.value), caught.value
+    assert re.search("lmfusion", str(caught.value))
+
+
+def test_a_text_on_which_a_pattern_runs_away_is_one_line() -> None:
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    words = {name: number for number, name in enumerate(["<s>", "<pad>", "</s>", "<unk>"])}
+    model = {"type": "WordLevel", "vocab": words, "unk_token": "<unk>"}
+    text = json.dumps({**SHELL, "pre_tokenizer": split, "model": model})
+    tokenizer = PieceTokenizer.from_text(text, list(words), [0, 1, 2, 3], ())
+    assert tokenizer.encode("b") == ["<unk>"]
+    with pytest.raises(InputError) as caught:
+        tokenizer.encode("a" * 40 + "b")
+    assert one_line(caught.value)
