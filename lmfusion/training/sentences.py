@@ -20,10 +20,11 @@ from lmfusion.errors import InputError
 from lmfusion.text.labelled import KINDS, classes_of, find_file, read_examples
 from lmfusion.training.gradients import PCGRAD, SUM, TaskGradients
 from lmfusion.training.sentence_data import Encoder, SentenceData, evaluation_batches, training_batches
+from lmfusion.training.smart_terms import switch_on_average
 
 logger = logging.getLogger(__name__)
 ROUND_ROBIN, JOINT = "round_robin", "joint"
-_LARGE_PRIME = 1_000_003  # apart from each other: the seeds of all epochs, those of all steps
+_LARGE_PRIME = 1_000_003  # keeps the seeds of epochs apart
 
 
 def _flag(text: str, default: Any = None) -> Any:
@@ -89,7 +90,9 @@ class SentencesTask(FairseqTask):
 
     @classmethod
     def setup_task(cls, cfg: SentencesConfig, **_: Any) -> "SentencesTask":
-        """Make the task; files are read when the model or a split asks for them."""
+        """Make the task; its files are read later."""
+        if (run := getattr(cfg, "_get_parent", lambda: None)()) is not None:
+            run["dataset"]["ignore_unused_valid_subsets"] = True  # fairseq would look for folders of binarized text
         return cls(cfg)
 
     def head_specs(self) -> list[HeadSpec]:
@@ -119,13 +122,12 @@ class SentencesTask(FairseqTask):
 
     def build_criterion(self, cfg: Any, *args: Any, **kwargs: Any) -> Any:
         """Build the criterion, and switch on the moving average of weights that its Bregman term needs."""
-        self.uses_ema = float(getattr(cfg, "bregman_weight", 0) or 0) > 0
-        parent = getattr(cfg, "_get_parent", lambda: None)()
-        if self.uses_ema and parent is not None and parent.get("ema") is not None:
-            parent["ema"]["store_ema"], parent["ema"]["ema_decay"] = True, cfg.bregman_momentum
+        self.uses_ema = switch_on_average(cfg)
         criterion = super().build_criterion(cfg, *args, **kwargs)
         if not hasattr(criterion, "task_loss"):
             raise InputError("--task lmfusion_sentences is trained by --criterion sentence_tasks: give that.")
+        if self.model is not None:
+            criterion.check(self.model)
         return criterion
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
@@ -212,13 +214,7 @@ class SentencesTask(FairseqTask):
     def max_positions(self) -> None:
         """Return None: lengths are checked when texts are read."""
 
-    @property
-    def source_dictionary(self) -> None:
-        """Return None: the symbols are the language model's."""
-
-    @property
-    def target_dictionary(self) -> None:
-        """Return None: labels are numbers."""
+    source_dictionary = target_dictionary = None  # the symbols are the language model's, labels are numbers
 
 
 def _places(data: str) -> dict[str, str]:

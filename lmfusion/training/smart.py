@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lmfusion.consumers.heads import IGNORED, scores
+from lmfusion.errors import InputError
 from lmfusion.text.labelled import BINARY, SCORE
 
 _NO_DIVISION_BY_ZERO = 1e-30
@@ -55,27 +56,27 @@ class Ball:
 
 
 class Changes:
-    """Adds a change to what an embedding gives, in the order of its calls within a pass.
+    """Adds a change to what embeddings give, in the order of their calls within a pass.
 
     Args:
-        embedding: ids (B x T) -> vectors (B x T x C).
-        padding_idx: of the ids; there nothing is changed.
+        embeddings: modules, ids (B x T) -> vectors (B x T x C), each with the id of padding, where nothing is changed.
     """
 
-    def __init__(self, embedding: nn.Module, padding_idx: int) -> None:
-        self.embedding, self.padding_idx = embedding, padding_idx
+    def __init__(self, *embeddings: tuple[nn.Module, int]) -> None:
+        self.embeddings = embeddings
         self.masks: list[Tensor] = []
 
     @contextmanager
     def seen(self) -> Iterator[None]:
         """Note the calls of a pass: where they have words."""
         self.masks = []
+        padding = dict(self.embeddings)
 
-        def note(_: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> None:
-            words = inputs[0].ne(self.padding_idx).unsqueeze(-1)
+        def note(embedding: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> None:
+            words = inputs[0].ne(padding[embedding]).unsqueeze(-1)
             self.masks.append(words.to(output.dtype).expand_as(output))
 
-        with _hooked(self.embedding, note):
+        with self._hooked(note):
             yield
 
     @contextmanager
@@ -86,17 +87,17 @@ class Changes:
         def add(_: nn.Module, __: Sequence[Tensor], output: Tensor) -> Tensor:
             return output + next(each).to(output.dtype)
 
-        with _hooked(self.embedding, add):
+        with self._hooked(add):
             yield
 
-
-@contextmanager
-def _hooked(module: nn.Module, hook: Callable[..., Any]) -> Iterator[None]:
-    handle = module.register_forward_hook(hook)
-    try:
-        yield
-    finally:
-        handle.remove()
+    @contextmanager
+    def _hooked(self, hook: Callable[..., Any]) -> Iterator[None]:
+        handles = [embedding.register_forward_hook(hook) for embedding, _ in self.embeddings]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
 
 
 def distance(kind: str, ours: Tensor, theirs: Tensor, words: Tensor | None = None) -> Tensor:
@@ -157,6 +158,9 @@ def most_distant(
         apart: distance of two logits; see :func:`distance`.
         ball: around the embeddings.
         generator: of the start, on the CPU.
+
+    Raises:
+        InputError: if a language model passes no gradients on to its embeddings.
     """
     current = [
         ball.into(torch.randn(mask.shape, generator=generator).to(mask) * ball.noise * mask) for mask in changes.masks
@@ -165,13 +169,24 @@ def most_distant(
         tried = [change.detach().requires_grad_() for change in current]
         with torch.enable_grad(), changes.added(tried):
             found = apart(run(), clean.detach())
-        gradients = torch.autograd.grad(found, tried)
+        ascent = (_gradients(found, tried), tried, changes.masks)
         current = [
             ball.into(change.detach() + ball.step_size * g * mask / ball.size(g).clamp(min=_NO_DIVISION_BY_ZERO))
-            for change, g, mask in zip(tried, gradients, changes.masks)
+            for g, change, mask in zip(*ascent)
         ]
     with changes.added(current):
         return apart(run(), clean)
+
+
+def _gradients(found: Tensor, tried: list[Tensor]) -> list[Tensor]:
+    given = torch.autograd.grad(found, tried, allow_unused=True) if found.requires_grad else []
+    gradients = [gradient for gradient in given if gradient is not None]
+    if not tried or len(gradients) < len(tried):
+        raise InputError(
+            "--smart-weight changes what a language model reads, and no gradient comes back from there: leave out "
+            "--src-lm-freeze-updates (--tgt-…), or --smart-weight."
+        )
+    return gradients
 
 
 def tagged_words(target: Tensor | None) -> Tensor | None:

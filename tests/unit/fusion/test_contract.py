@@ -244,7 +244,7 @@ def test_heads_stand_on_every_family(make_lm: Any, shake: Any, family: str, fusi
     together = [model("a", [batch])[1:], model("b", [batch, batch])[1:], model("c", [batch])[1, : len(rows[1])]]
     for one, other in zip(alone, together, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=2e-5)
-    changes = Changes(model.lm.token_embedding, model.lm.padding_idx)
+    changes = Changes((model.lm.token_embedding, model.lm.padding_idx))
     with changes.seen():
         plain = model("a", [batch])
     with changes.added([mask * torch.randn(mask.shape) for mask in changes.masks]):

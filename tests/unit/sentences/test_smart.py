@@ -25,7 +25,7 @@ def test_the_greatest_distance_of_a_linear_model(norm: str, expected: float, ste
     """f(x) = w·x with w = (3, -4) and the squared distance: ε² times the square of the dual norm of w, ε = 0.1."""
     embedding, weight = nn.Embedding(4, 2, padding_idx=1), torch.tensor([3.0, -4.0])
     tokens = torch.tensor([[2], [3]])
-    changes = Changes(embedding, 1)
+    changes = Changes((embedding, 1))
 
     def run() -> Tensor:
         return embedding(tokens)[:, 0] @ weight
@@ -52,7 +52,7 @@ def test_changes_stay_in_the_ball_of_each_example(norm: str) -> None:
 
 def test_padding_is_not_changed() -> None:
     embedding = nn.Embedding(10, 3, padding_idx=1)
-    changes = Changes(embedding, 1)
+    changes = Changes((embedding, 1))
     with changes.seen():
         embedding(ROWS)
     (mask,) = changes.masks
@@ -113,7 +113,9 @@ def test_smoothness_is_the_distance_at_changed_embeddings(make_heads: Any, name:
 
 def test_a_frozen_language_model_is_refused(make_heads: Any) -> None:
     with pytest.raises(InputError, match="--src-fusion finetune"):
-        criterion(smart_weight=1.0).task_loss(make_heads(src_fusion="elmo"), "mood", PART, 0)
+        criterion(smart_weight=1.0).check(make_heads(src_fusion="elmo"))
+    with pytest.raises(InputError, match="--src-lm-freeze-updates"):
+        criterion(smart_weight=1.0).task_loss(make_heads(src_lm_freeze_updates=5).train(), "mood", PART, 0)
 
 
 def test_at_the_averaged_weights_the_bregman_term_is_zero_and_so_is_its_gradient(make_heads: Any) -> None:
