@@ -19,11 +19,11 @@ def test_it_trains_resumes_and_is_an_ordinary_translation_model(
     """Without the LM's file from the first half on."""
     lm, out = tmp_path / "lm.pt", tmp_path / "run"
     lm.write_bytes(lm_files["src"].read_bytes())
-    flags = (*TASK, *TERMS, "--src-fusion", "finetune", "--src-lm", lm, "--log-interval", 1)
+    flags = (*TASK, *TERMS, "--src-fusion", "finetune", "--src-lm", lm, "--log-interval", 1, *commands.text_flags)
     first = commands.ok(*commands.training(out, 2, *flags))
     logged = re.findall(r'"(src_lm_loss|smart|bregman)": "([\d.e-]+)"', first)
     assert {name for name, _ in logged} == {"src_lm_loss", "smart", "bregman"}
-    assert [float(value) for name, value in logged if name == "bregman"][0] == 0.0
+    assert next(float(value) for name, value in logged if name == "bregman") == 0.0
     lm.unlink()
     again = commands.ok(*commands.training(out, 4, *flags))
     assert '"valid_num_updates": "4"' in again

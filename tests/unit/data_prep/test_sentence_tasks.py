@@ -15,38 +15,14 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "data-prep" / "debian"))
 
 import sentence_tasks
 from debian_corpus.labelled import GROUP_OF, MAX_WORDS
+from test_debian_build import make_lists
 
 from lmfusion.text.labelled import read_examples
-from tests.unit.data_prep.test_debian_build import make_lists  # type: ignore[import-not-found]
 
 COMMITTED = Path(__file__).parents[3] / "data-prep" / "debian" / "sentences"
 TASKS, SPLITS = ("section", "synopsis", "similarity"), ("train", "valid", "test")
-KINDS = (
-    "viewer",
-    "server",
-    "parser",
-    "editor",
-    "compiler",
-    "mixer",
-    "solver",
-    "crawler",
-    "player",
-    "monitor",
-    "indexer",
-)
-OBJECTS = (
-    "pictures",
-    "letters",
-    "maps",
-    "songs",
-    "graphs",
-    "proteins",
-    "archives",
-    "sockets",
-    "fonts",
-    "stars",
-    "tides",
-)
+KINDS = "viewer server parser editor compiler mixer solver crawler player monitor indexer".split()
+OBJECTS = "pictures letters maps songs graphs proteins archives sockets fonts stars tides".split()
 SECTIONS = ("devel", "libs", "python", "doc", "science", "sound", "net", "admin")
 """One of each group."""
 
