@@ -155,12 +155,12 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
     config = model_config(checkpoint, state)
     if "encoder_layers" not in config:
         raise InputError(f"{checkpoint} is no sequence-to-sequence model: load a language model with lmfusion.load_lm.")
-    with _as_input_error(checkpoint):
+    with as_input_error(checkpoint):
         return _build(checkpoint, state, overrides)
 
 
 @contextmanager
-def _as_input_error(checkpoint: Path) -> Iterator[None]:
+def as_input_error(checkpoint: Path) -> Iterator[None]:
     """Turn fairseq's exceptions at a checkpoint's configuration or weights into one error that names the checkpoint."""
     try:
         yield

@@ -25,7 +25,11 @@ def install() -> None:
     import lmfusion.training.bert_pretraining
     import lmfusion.training.criterions
     import lmfusion.training.lm_prior
-    import lmfusion.training.rmsprop  # noqa: F401
+    import lmfusion.training.rmsprop
+    import lmfusion.training.sentence_criterion
+    import lmfusion.training.sentences
+    import lmfusion.training.translation
+    import lmfusion.training.translation_criterion  # noqa: F401
 
 
 def uninstall() -> None:

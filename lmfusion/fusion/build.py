@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from fairseq.data import Dictionary
@@ -47,22 +48,39 @@ def build_fusion(cfg: Any, side: str, dictionary: Dictionary) -> tuple[Fusion, S
     Raises:
         InputError: if the LM cannot be used on the side, or has another dictionary.
     """
+    symbols = list(dictionary.symbols)
+    return build_on(cfg, side, symbols, lambda lm, fingerprint: make_side(cfg, side, symbols, fingerprint))
+
+
+def build_on(
+    cfg: Any, side: str, symbols: list[str] | None, describe_side: Callable[[PretrainedLM, str], Side]
+) -> tuple[Fusion, Side]:
+    """Build the integration that a side's flags ask for, on a model of any kind.
+
+    Args:
+        cfg: the model's configuration; see :func:`build_fusion`.
+        side: ``"src"`` or ``"tgt"``.
+        symbols: of the side's dictionary, in index order; None: the side takes those of the LM.
+        describe_side: function of the LM and its fingerprint that describes the side.
+
+    Raises:
+        InputError: if the LM cannot be used on the side, or has another dictionary.
+    """
     kind, config = integration(cfg, side), integration_config(cfg, side)
     assert kind is not None
     stored: str | None = getattr(cfg, f"{side}_lm_config")
     overrides = kind.lm_overrides(config)
-    symbols = list(dictionary.symbols)
-    lm = _described(stored, symbols, overrides) if stored else _load(cfg, side, overrides)
+    lm = _described(stored, symbols or [], overrides) if stored else _load(cfg, side, overrides)
     reason = kind.refusal(type(lm))
     if reason is not None:
         raise InputError(f"--{side}-fusion {kind.name} cannot use a {lm.title}, which {reason}.")
-    known = lm.serve(symbols, what=f"the {SIDE_NAMES[side]} dictionary")
+    known = lm.serve(symbols or lm.symbols, what=f"the {SIDE_NAMES[side]} dictionary")
     if known < _ALL_KNOWN:
         logger.info(f"{SIDE_NAMES[side]} language model: it knows {known:.1%} of the dictionary's symbols")
     if not stored:
-        setattr(cfg, f"{side}_lm_config", json.dumps(_description(lm, symbols, kind)))
+        setattr(cfg, f"{side}_lm_config", json.dumps(_description(lm, symbols or [], kind)))
     fingerprint = json.loads(getattr(cfg, f"{side}_lm_config"))["fingerprint"]
-    served = make_side(cfg, side, symbols, fingerprint)
+    served = describe_side(lm, fingerprint)
     fusion = kind(lm, served, config)
     origin = "a checkpoint of this model" if stored else getattr(cfg, f"{side}_lm")
     logger.info(f"{SIDE_NAMES[side]} language model: {_summary(lm)}, from {origin}")

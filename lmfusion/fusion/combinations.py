@@ -77,8 +77,7 @@ def check_sides(cfg: Any) -> None:
         InputError: naming the flags and the fix.
     """
     for side in SIDES:
-        _check_side(cfg, side)
-        _check_values(cfg, side)
+        check_side(cfg, side)
     chosen = [fusion for side in SIDES if (fusion := integration(cfg, side)) is not None]
     if cfg.store_lm_once and all(fusion.trains_lm for fusion in chosen):
         raise InputError(
@@ -135,7 +134,7 @@ def _check_sizes(cfg: Any, part: str) -> None:
         )
 
 
-def _check_side(cfg: Any, side: str) -> None:
+def _check_choice(cfg: Any, side: str) -> None:
     fusion, lm, stack = getattr(cfg, f"{side}_fusion"), getattr(cfg, f"{side}_lm"), STACKS[side]
     described = getattr(cfg, f"{side}_lm_config")
     if fusion in FUSIONS and fusion not in fusions_of(side):
@@ -165,7 +164,28 @@ def _check_side(cfg: Any, side: str) -> None:
             f"--{stack}-embed-path would be ignored: with --{side}-fusion {fusion} the language model takes the place "
             f"of the {stack}'s embeddings."
         )
+
+
+def check_side(cfg: Any, side: str) -> None:
+    """Refuse flags of one side that cannot work, in a model of any kind.
+
+    Args:
+        cfg: the model's flat configuration.
+        side: ``"src"`` or ``"tgt"``.
+
+    Raises:
+        InputError: naming the flags and the fix.
+    """
+    _check_choice(cfg, side)
     _check_owners(cfg, side)
+    for name in FusionConfig.__dataclass_fields__:
+        value = getattr(cfg, name, None) if name.startswith(f"{side}_") and name.endswith("dropout") else None
+        if value is not None and not 0 <= value < 1:
+            raise InputError(f"--{name.replace('_', '-')} {value:g}: give a probability, 0 or more and below 1.")
+    fusion = integration(cfg, side)
+    if fusion is not None:
+        run = getattr(cfg, "_get_parent", lambda: None)()
+        fusion.check(integration_config(cfg, side), lambda name: _flag(side, name), run)
 
 
 def _check_owners(cfg: Any, side: str) -> None:
@@ -182,17 +202,6 @@ def _check_owners(cfg: Any, side: str) -> None:
                 f"{_flag(side, flag)} would be ignored with --{side}-fusion {chosen}: it belongs to --{side}-fusion "
                 f"{' or '.join(names)}."
             )
-
-
-def _check_values(cfg: Any, side: str) -> None:
-    for name in FusionConfig.__dataclass_fields__:
-        value = getattr(cfg, name, None) if name.startswith(f"{side}_") and name.endswith("dropout") else None
-        if value is not None and not 0 <= value < 1:
-            raise InputError(f"--{name.replace('_', '-')} {value:g}: give a probability, 0 or more and below 1.")
-    fusion = integration(cfg, side)
-    if fusion is not None:
-        run = getattr(cfg, "_get_parent", lambda: None)()
-        fusion.check(integration_config(cfg, side), lambda name: _flag(side, name), run)
 
 
 def _check_positions(cfg: Any, side: str) -> None:

@@ -56,9 +56,9 @@ class HoldsLMs(nn.Module):
             for fusion, stack in self.fusions():
                 fusion.begin(getattr(cfg, "_get_parent", lambda: None)())
                 fusion.load_into(stack)
-            _check_same_lms(cfg, built)
+            check_same_lms(cfg, built)
         for side in SIDES:
-            _remember(cfg, f"{side}_lm_config", getattr(built, f"{side}_lm_config"))
+            remember(cfg, f"{side}_lm_config", getattr(built, f"{side}_lm_config"))
 
     def check_weights(self) -> None:
         """Refuse to compute with a language model that never got its weights.
@@ -120,17 +120,22 @@ def use_stored_lm(cfg: Any) -> bool:
     Returns:
         Whether ``cfg`` describes an LM, whose weights a checkpoint brings.
     """
-    given = [side for side in SIDES if getattr(cfg, f"{side}_lm") and not getattr(cfg, f"{side}_lm_config")]
+    given = [side for side in _served(cfg) if not getattr(cfg, f"{side}_lm_config")]
     missing = [side for side in given if not Path(getattr(cfg, f"{side}_lm")).exists()]
-    path = _checkpoint_to_start_from(cfg) if missing else None
+    path = checkpoint_to_start_from(cfg) if missing else None
     if path is not None:
         stored = stored_model_config(read_checkpoint(path))
         for side in missing:
             setattr(cfg, f"{side}_lm_config", stored.get(f"{side}_lm_config"))
-    return any(getattr(cfg, f"{side}_lm_config") for side in SIDES)
+    return any(getattr(cfg, f"{side}_lm_config", None) for side in SIDES)
 
 
-def _remember(cfg: Any, name: str, value: str | None) -> None:
+def _served(cfg: Any) -> list[str]:
+    """Return the sides for which a language model's file is named; a model need not have both sides."""
+    return [side for side in SIDES if getattr(cfg, f"{side}_lm", None)]
+
+
+def remember(cfg: Any, name: str, value: str | None) -> None:
     """Set a value in ``cfg`` and in the configuration that fairseq saves, of which ``cfg`` may be a copy."""
     setattr(cfg, name, value)
     parent = getattr(cfg, "_get_parent", lambda: None)()
@@ -138,13 +143,22 @@ def _remember(cfg: Any, name: str, value: str | None) -> None:
         parent["model"][name] = value
 
 
-def _check_same_lms(cfg: Any, built: Any) -> None:
-    """Refuse an LM other than the one in the checkpoint that a run starts from: it would be ignored."""
-    path = _checkpoint_to_start_from(cfg) if any(getattr(cfg, f"{side}_lm") for side in SIDES) else None
+def check_same_lms(cfg: Any, built: Any) -> None:
+    """Refuse an LM other than the one in the checkpoint that a run starts from: it would be ignored.
+
+    Args:
+        cfg: the model's configuration as fairseq gives it.
+        built: the configuration from which the model was built, with the LMs' descriptions.
+
+    Raises:
+        InputError: naming both.
+    """
+    sides = _served(cfg)
+    path = checkpoint_to_start_from(cfg) if sides else None
     if path is None:
         return
     stored = stored_model_config(read_checkpoint(path))
-    for side in SIDES:
+    for side in sides:
         before, now = stored.get(f"{side}_lm_config"), getattr(built, f"{side}_lm_config")
         if before and now and json.loads(before).get("fingerprint") != json.loads(now)["fingerprint"]:
             raise InputError(
@@ -153,7 +167,7 @@ def _check_same_lms(cfg: Any, built: Any) -> None:
             )
 
 
-def _checkpoint_to_start_from(cfg: Any) -> Path | None:
+def checkpoint_to_start_from(cfg: Any) -> Path | None:
     """Return the path of the checkpoint that fairseq-train is about to load, if any."""
     parent = getattr(cfg, "_get_parent", lambda: None)()
     options = parent.get("checkpoint") if parent is not None else None

@@ -34,10 +34,14 @@ class SourceReader(Reader):
         Returns:
             The integration's states, the framed rows and their layout.
         """
+        framed, layout = self.frame(src_tokens)
+        return self.fusion.read(framed.tokens), framed, layout
+
+    def frame(self, src_tokens: Tensor) -> tuple[Framed, RowLayout]:
+        """Return the rows that the language model is given for B x S ids of a batch, and their layout."""
         layout = RowLayout(src_tokens.eq(self.padding_idx))
         vocabulary = self.lm.vocabulary
-        framed = vocabulary.frame(vocabulary.ids(layout.align(src_tokens)))
-        return self.fusion.read(framed.tokens), framed, layout
+        return vocabulary.frame(vocabulary.ids(layout.align(src_tokens))), layout
 
     def as_embeddings(self, states: Tensor, framed: Framed, layout: RowLayout) -> Tensor:
         """Move states of framed rows to the positions of the source's tokens.

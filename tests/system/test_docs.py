@@ -7,6 +7,7 @@ from the network are left out.
 from __future__ import annotations
 
 import json
+import lzma
 import os
 import re
 import runpy
@@ -25,6 +26,7 @@ from lmfusion.text.textio import read_lines
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "data-prep" / "debian" / "en-de"
+SENTENCES = Path("data-prep") / "debian" / "sentences"
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
 save_model = runpy.run_path(str(ROOT / "tests" / "hf_models.py"))["save_model"]
 FETCHING = ("pip ", "hf download", "bash ")
@@ -86,7 +88,10 @@ def completed(line: str) -> str:
     if "hydra" in line:
         return f"{line} optimization.max_update=1"
     pairs = LSTM if "lstm_lmfusion" in line else SMALL
-    sizes = pairs if "bitext" in line or "--arch src_" in line else RECURRENT if "recurrent" in line else SMALL_LM
+    if "translation_tasks" in line:
+        pairs = pairs.replace("--criterion label_smoothed_cross_entropy ", "")
+    alone = TRAIN if "lmfusion_sentences" in line else RECURRENT if "recurrent" in line else SMALL_LM
+    sizes = pairs if "bitext" in line or "--arch src_" in line else alone
     return line.replace("…", f"{sizes} --save-dir CK") + (
         " --cpu" if line.startswith("fairseq") and "…" not in line else ""
     )
@@ -120,6 +125,17 @@ def test_fairseqs_commands_run_as_written(place: Path) -> None:
 
 def test_recurrent_models_run_as_written(place: Path) -> None:
     run_page("docs/recurrent.md", place)
+
+
+def test_sentence_tasks_run_as_written(place: Path) -> None:
+    """On the first rows of the embedded tasks."""
+    folder = place / SENTENCES
+    folder.mkdir(parents=True)
+    for path in (ROOT / SENTENCES).glob("*.tsv.xz"):
+        with lzma.open(folder / path.name, "wt", encoding="utf-8") as stream:
+            stream.write("".join(f"{line}\n" for line in islice(read_lines(path), 41)))
+    run_page("docs/sentences.md", place)
+    assert len((place / "sections.tsv").read_text(encoding="utf-8").splitlines()) == 41
 
 
 def test_own_parts_run_as_written(place: Path) -> None:

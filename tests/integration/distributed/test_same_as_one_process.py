@@ -29,6 +29,10 @@ CELLS: dict[str, list[object]] = {
     "SRC-FT": ["--src-fusion", "finetune"],
     "TGT-ELMO": ["--tgt-fusion", "elmo", "--tgt-elmo-affine"],
     "TGT-FT": ["--tgt-fusion", "finetune"],
+    "SRC-FT PCGrad": [
+        *("--src-fusion", "finetune", "--task", "lmfusion_translation", "--criterion", "translation_tasks"),
+        *("--gradients", "pcgrad", "--lm-loss-weight", 1),
+    ],
     "SRC-FT partly": ["--src-fusion", "finetune", "--src-lm-freeze-layers", 1, "--src-lm-lr-scale", 0.5],
 }
 LMS = {

@@ -16,6 +16,8 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
+from lmfusion.consumers.head_model import HeadsConfig, HeadsModel
+from lmfusion.consumers.heads import HeadSpec
 from lmfusion.consumers.lstm import LSTMFusion
 from lmfusion.convert.variant import LMOutputSpec, StateList
 from lmfusion.errors import InputError
@@ -25,6 +27,7 @@ from lmfusion.inspection import state_names
 from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.lm.interface import FAMILIES, LAYERS, TOP, PretrainedLM
 from lmfusion.lm.loading import build, describe
+from lmfusion.training.smart import Changes
 
 TRANSFORMER = {
     "decoder_embed_dim": 16,
@@ -221,6 +224,39 @@ def test_text_becomes_framed_ids_and_text_again(make_lm: Any, family: str) -> No
     assert lm.decode(ids) == "w1 w5 w0"
     with pytest.raises(InputError, match="99"):
         lm.decode(torch.tensor([99]))
+
+
+@every_family
+@pytest.mark.parametrize("fusion", ["elmo", "finetune"])
+def test_heads_stand_on_every_family(make_lm: Any, shake: Any, family: str, fusion: str) -> None:
+    """The same alone and in a batch; changed embeddings change them; what is frozen stays."""
+    lm = make_lm(family)
+    specs = [HeadSpec("a", "class", None, ("x", "y")), HeadSpec("b", "score", "cos")]
+    specs.append(HeadSpec("c", "tags", None, ("N", "V")))
+    known = {name: spec.default for name, spec in HeadsConfig.__dataclass_fields__.items() if not name.startswith("_")}
+    described = json.dumps({"lm": describe(lm, []), "states": lm.state_names, "fingerprint": "of the tests"})
+    cfg = Namespace(**{**known, "src_fusion": fusion, "src_lm_config": described, "head_dropout": 0.0})
+    model = shake(HeadsModel.build_model(cfg, SimpleNamespace(head_specs=lambda: specs))).eval()
+    opening = lm.vocabulary.opening
+    rows = [torch.tensor([*opening, *words, 2]) for words in ([5, 9, 4, 11], [6, 7])]
+    batch = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=lm.padding_idx)
+    alone = [model("a", [rows[1][None]]), model("b", [rows[1][None]] * 2), model("c", [rows[1][None]])[0]]
+    together = [model("a", [batch])[1:], model("b", [batch, batch])[1:], model("c", [batch])[1, : len(rows[1])]]
+    for one, other in zip(alone, together, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=2e-5)
+    changes = Changes((model.lm.token_embedding, model.lm.padding_idx))
+    with changes.seen():
+        plain = model("a", [batch])
+    with changes.added([mask * torch.randn(mask.shape) for mask in changes.masks]):
+        assert (model("a", [batch]) - plain).abs().max() > 1e-5
+    before = state_fingerprint(model.lm)
+    optimizer = torch.optim.SGD([each for each in model.parameters() if each.requires_grad], 0.5)
+    model.train()("a", [batch])[:, 0].sum().backward()
+    optimizer.step()
+    assert (state_fingerprint(model.lm) == before) == (fusion == "elmo")
+    copy = HeadsModel.build_model(cfg, SimpleNamespace(head_specs=lambda: specs))
+    copy.load_state_dict(model.state_dict())
+    torch.testing.assert_close(copy.eval()("a", [batch]), model.eval()("a", [batch]), rtol=0, atol=0)
 
 
 @every_cell

@@ -1,0 +1,81 @@
+"""``lmfusion predict``: label sentences and pairs by a model with heads."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import lmfusion
+from lmfusion.commands.parsers import add_command
+from lmfusion.errors import InputError
+
+if TYPE_CHECKING:
+    from lmfusion.consumers.heads import HeadSpec
+    from lmfusion.predicting import Prediction
+
+
+def add(commands: Any) -> None:
+    """Add the command and its flags to the subcommands of ``lmfusion``."""
+    parser = add_command(
+        commands,
+        "predict",
+        "label sentences and pairs by a model with heads, with probabilities",
+        "lmfusion predict runs/sst/checkpoint_best.pt --input new.txt > labels.tsv",
+        "lmfusion predict runs/three --task quora --input quora/test.tsv",
+        more=". Where the file has labels, what was measured of them is printed to standard error.",
+    )
+    parser.add_argument("model", metavar="MODEL", help="a run's folder or a checkpoint of --task lmfusion_sentences")
+    parser.add_argument(
+        "--input", metavar="FILE", required=True, help="plain lines (pairs: a tab between), or a tab-separated file"
+    )
+    parser.add_argument("--task", metavar="NAME", help="the head, where there are several")
+    parser.add_argument("--output", metavar="FILE", help="default: standard output")
+    parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="examples at a time (default: 64)")
+    parser.add_argument("--truncate-texts", action="store_true", help="cut what is longer than the model takes")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``lmfusion predict MODEL --input FILE``."""
+    from lmfusion.text.labelled import read_texts
+    from lmfusion.text.textio import writing
+
+    if args.batch_size < 1:
+        raise InputError(f"--batch-size {args.batch_size}: give a number above 0.")
+    path = Path(args.input)
+    if not path.is_file():
+        raise InputError(f"--input {path}: there is no such file.")
+    for name in ("fairseq", "lmfusion"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    lmfusion.install()
+    from lmfusion.predicting import load_heads
+
+    predictor = load_heads(args.model)
+    spec = predictor.head(args.task)
+    columns, examples = read_texts(path, 1 if spec.pair is None else 2)
+    print(f"{path}: {columns or 'plain lines'}; {len(examples):,} examples for {spec.name}", file=sys.stderr)
+    found = list(predictor.predict(spec, examples, path, size=args.batch_size, truncate=args.truncate_texts))
+    if args.output:
+        with writing(Path(args.output)) as stream:
+            _write(stream, spec, found)
+    else:
+        _write(sys.stdout, spec, found)
+    labels = [example.label for example in examples]
+    if all(label is not None for label in labels) and labels:
+        from lmfusion.training.sentence_measures import measured
+
+        for name, value in measured(spec, [each.label for each in found], [str(label) for label in labels]).items():
+            print(f"{name} {value:.4f}", file=sys.stderr)
+
+
+def _write(stream: TextIO, spec: HeadSpec, found: list[Prediction]) -> None:
+    """Write the names of the columns and a line for each prediction: label, then probabilities."""
+    names = {"score": ["score"], "tags": ["tags", "probabilities"]}.get(spec.kind, ["label", *spec.classes])
+    print("\t".join(names), file=stream)
+    for each in found:
+        values = [f"{value:.4f}" for value in each.values]
+        shown = {"score": [], "tags": [" ".join(values)]}.get(spec.kind, values)
+        print("\t".join([each.label, *shown]), file=stream)

@@ -1,0 +1,246 @@
+"""The task ``lmfusion_sentences``: several tasks of labelled sentences and pairs, trained together or one alone."""
+
+# No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
+import logging
+import re
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Optional
+
+from fairseq import utils
+from fairseq.data import iterators
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.tasks import FairseqTask, register_task
+from omegaconf import II, MISSING
+
+from lmfusion.consumers.head_model import HeadsModel
+from lmfusion.consumers.heads import CONCAT, PAIRS, HeadSpec
+from lmfusion.errors import InputError
+from lmfusion.text.labelled import KINDS, classes_of, find_file, read_examples
+from lmfusion.training.gradients import PCGRAD, SUM, TaskGradients
+from lmfusion.training.sentence_data import Encoder, SentenceData, evaluation_batches, training_batches
+from lmfusion.training.smart_terms import switch_on_average
+
+logger = logging.getLogger(__name__)
+ROUND_ROBIN, JOINT = "round_robin", "joint"
+_LARGE_PRIME = 1_000_003  # keeps the seeds of epochs apart
+
+
+def _flag(text: str, default: Any = None) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass
+class SentencesConfig(FairseqDataclass):
+    """Flags of ``--task lmfusion_sentences``."""
+
+    data: str = _flag(
+        "a place of data for each task, ':' between: a folder with train.tsv, dev.tsv, test.tsv, or what stands "
+        "before -train.csv; NAME=PLACE names the task",
+        MISSING,
+    )
+    task_kinds: Optional[str] = _flag(
+        f"NAME=KIND,…: {', '.join(KINDS)}, where the name of the label's column does not tell"
+    )
+    task_pairs: Optional[str] = _flag(f"NAME=PAIR,…: how pairs are treated, {', '.join(PAIRS)} (default: concat)")
+    task_batches: Optional[str] = _flag("NAME=N,…: examples of a batch (default: --batch-size, or 8)")
+    schedule: ChoiceEnum([ROUND_ROBIN, JOINT]) = field(  # type: ignore[valid-type]
+        default=ROUND_ROBIN,
+        metadata={"help": "round_robin: a step a batch, tasks in turn; joint: a batch of every task in each step"},
+    )
+    batches_per_epoch: Optional[int] = _flag(
+        "batches of each task in an epoch (default: as many as the largest task has in one pass)"
+    )
+    gradients: ChoiceEnum([SUM, PCGRAD]) = field(  # type: ignore[valid-type]
+        default=SUM,
+        metadata={"help": "how a joint step combines the tasks' gradients: their sum, or PCGrad, without conflicts"},
+    )
+    truncate_texts: bool = _flag("cut texts that are longer than the language model takes", False)
+    batch_size: Optional[int] = II("dataset.batch_size")
+    seed: int = II("common.seed")
+
+
+@register_task("lmfusion_sentences", dataclass=SentencesConfig)
+class SentencesTask(FairseqTask):
+    """Classes, yes or no, scores and tags of sentences and pairs, from tab-separated files.
+
+    Args:
+        cfg: the flags.
+
+    Raises:
+        InputError: if flags contradict each other.
+    """
+
+    uses_ema = False
+
+    def __init__(self, cfg: SentencesConfig) -> None:
+        super().__init__(cfg)
+        self.places = _places(cfg.data)
+        self.kinds = _by_task("--task-kinds", cfg.task_kinds, self.places, KINDS)
+        self.pairs = _by_task("--task-pairs", cfg.task_pairs, self.places, PAIRS)
+        sizes = _by_task("--task-batches", cfg.task_batches, self.places)
+        self.sizes = {name: int(size) for name, size in sizes.items()}
+        self.model: Optional[HeadsModel] = None
+        if cfg.gradients == PCGRAD and (cfg.schedule != JOINT or len(self.places) < 2):
+            raise InputError("--gradients pcgrad compares tasks of one step: give --schedule joint and several tasks.")
+        if cfg.batches_per_epoch is not None and cfg.batches_per_epoch < 1:
+            raise InputError(f"--batches-per-epoch {cfg.batches_per_epoch}: give 1 or more.")
+        self.task_gradients = TaskGradients(projected=cfg.gradients == PCGRAD, seed=cfg.seed)
+
+    @classmethod
+    def setup_task(cls, cfg: SentencesConfig, **_: Any) -> "SentencesTask":
+        """Make the task; its files are read later."""
+        if (run := getattr(cfg, "_get_parent", lambda: None)()) is not None:
+            run["dataset"]["ignore_unused_valid_subsets"] = True  # fairseq would look for folders of binarized text
+        return cls(cfg)
+
+    def head_specs(self) -> list[HeadSpec]:
+        """Return what the heads are for, read off the training data.
+
+        Raises:
+            InputError: naming the file, if a task has no training data, or they are none of the documented kinds.
+        """
+        specs = []
+        for name, place in self.places.items():
+            path = find_file(place, "train")
+            columns, examples = read_examples(path, kind=self.kinds.get(name))
+            assert columns.kind is not None
+            if len(columns.texts) < 2 and name in self.pairs:
+                raise InputError(f"--task-pairs {name}={self.pairs[name]}: {path} has single sentences, no pairs.")
+            pair = self.pairs.get(name, CONCAT) if len(columns.texts) == 2 else None
+            specs.append(HeadSpec(name, columns.kind, pair, tuple(classes_of(examples, columns.kind))))
+        return specs
+
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
+        """Build the model, by whose language model texts are encoded."""
+        model = super().build_model(cfg, from_checkpoint)
+        if not isinstance(model, HeadsModel):
+            raise InputError("--task lmfusion_sentences trains --arch lmfusion_heads: give that.")
+        self.model = model
+        return model
+
+    def build_criterion(self, cfg: Any, *args: Any, **kwargs: Any) -> Any:
+        """Build the criterion, and switch on the moving average of weights that its Bregman term needs."""
+        self.uses_ema = switch_on_average(cfg)
+        criterion = super().build_criterion(cfg, *args, **kwargs)
+        if not hasattr(criterion, "task_loss"):
+            raise InputError("--task lmfusion_sentences is trained by --criterion sentence_tasks: give that.")
+        if self.model is not None:
+            criterion.check(self.model)
+        return criterion
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **_: Any) -> None:
+        """Read and encode a split of every task.
+
+        Raises:
+            InputError: naming file and line of what is wrong.
+        """
+        assert self.model is not None
+        specs = {spec.name: spec for spec in self.model.specs}
+        if unknown := sorted(set(self.places) - set(specs)):
+            raise InputError(f"the model has no head for {', '.join(unknown)}: it has {', '.join(specs)}.")
+        chosen = [specs[name] for name in self.places]
+        examples = []
+        for number, spec in enumerate(chosen):
+            path = find_file(self.places[spec.name], split)
+            columns, rows = read_examples(path, kind=spec.kind)
+            encode = Encoder(self.model.lm, spec, number, path, truncate=self.cfg.truncate_texts)
+            examples.append([encode(row) for row in rows])
+            cut = f", {encode.cut:,} of them cut" if encode.cut else ""
+            logger.info(f"{spec.name} ({spec.kind}, {spec.pair or 'single'}): {len(rows):,} of {path}: {columns}{cut}")
+        self.datasets[split] = SentenceData(chosen, examples, self.model.lm.padding_idx, training=split == "train")
+
+    def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return fairseq's iterator over batches in the order of ``--schedule``, drawn anew for every epoch."""
+        workers, sizes = kwargs.get("num_shards", 1), self._sizes(dataset)
+
+        def batches(data: SentenceData, epoch: int) -> list[list[int]]:
+            if not data.training:
+                return evaluation_batches(data, sizes)
+            return training_batches(
+                data,
+                sizes,
+                joint=self.cfg.schedule == JOINT,
+                count=self.cfg.batches_per_epoch,
+                workers=workers,
+                seed=self.cfg.seed * _LARGE_PRIME + epoch,
+            )
+
+        return iterators.EpochBatchIterator(
+            dataset=dataset,
+            collate_fn=dataset.collater,
+            batch_sampler=batches,
+            seed=kwargs.get("seed", 1),
+            num_shards=workers,
+            shard_id=kwargs.get("shard_id", 0),
+            num_workers=kwargs.get("num_workers", 0),
+            epoch=kwargs.get("epoch", 1),
+            buffer_size=kwargs.get("data_buffer_size", 0),
+            disable_shuffling=True,
+        )
+
+    def _sizes(self, dataset: SentenceData) -> list[int]:
+        return [self.sizes.get(spec.name, self.cfg.batch_size or 8) for spec in dataset.specs]
+
+    def train_step(
+        self,
+        sample: Any,
+        model: Any,
+        criterion: Any,
+        optimizer: Any,
+        update_num: int,
+        ignore_grad: bool = False,
+        ema_model: Any = None,
+    ) -> Any:
+        """Compute the gradients of a batch, task by task; see :class:`TaskGradients`."""
+        model.train()
+        model.set_num_updates(update_num)
+        losses = {
+            name: partial(criterion.task_loss, model, name, part, update_num, ema_model)
+            for name, part in sample["tasks"].items()
+        }
+        logs = self.task_gradients.backward(losses, model, optimizer, update_num, ignore=ignore_grad)
+        return criterion.joined(logs, sample)
+
+    def valid_step(self, sample: Any, model: Any, criterion: Any, ema_model: Any = None) -> Any:
+        """Evaluate a batch; averaged weights are for training alone."""
+        return super().valid_step(sample, model, criterion)
+
+    def has_sharded_data(self, split: str) -> bool:
+        """Return False: the places of --data are tasks, not parts to be read in turn."""
+        return False
+
+    def max_positions(self) -> None:
+        """Return None: lengths are checked when texts are read."""
+
+    source_dictionary = target_dictionary = None  # the symbols are the language model's, labels are numbers
+
+
+def _places(data: str) -> dict[str, str]:
+    """Return the place of each task's data by its name."""
+    places: dict[str, str] = {}
+    for part in utils.split_paths(data):
+        name, given, place = part.partition("=")
+        place = place if given else part
+        name = name if given else re.sub(r"\W", "_", Path(place).name.removeprefix("ids-"))
+        if not re.fullmatch(r"[A-Za-z]\w*", name):
+            raise InputError(f"{part}: {name!r} is no name of a task: give NAME=PLACE, NAME of letters and digits.")
+        if name in places:
+            raise InputError(f"{part}: there are two tasks {name}: name one by NAME=PLACE.")
+        places[name] = place
+    return places
+
+
+def _by_task(flag: str, text: Optional[str], places: dict[str, str], known: Any = None) -> dict[str, str]:
+    """Return the values that ``NAME=VALUE,…`` gives to tasks."""
+    values = {}
+    for part in text.split(",") if text else ():
+        name, _, value = part.strip().partition("=")
+        if name not in places:
+            raise InputError(f"{flag} {part}: there is no task {name!r}; there are {', '.join(places)}.")
+        if value not in known if known is not None else not (value.isdecimal() and int(value) > 0):
+            wanted = "one of " + ", ".join(known) if known is not None else "a number above 0"
+            raise InputError(f"{flag} {part}: give {wanted}.")
+        values[name] = value
+    return values

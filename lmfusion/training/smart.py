@@ -1,0 +1,194 @@
+"""SMART: smoothness under small changes of the embeddings, and steps that stay near former weights (Jiang et al. 2020).
+
+The paper is "SMART: Robust and Efficient Fine-Tuning for Pre-trained Natural Language Models through Principled
+Regularized Optimization". ``F(θ) = L(θ) + λ R(θ) + μ D(θ, θ')`` with ``R``, the mean over examples of the greatest
+distance of outputs within a ball around their embeddings, and ``D``, the distance from the outputs of averaged weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lmfusion.consumers.heads import IGNORED, scores
+from lmfusion.errors import InputError
+from lmfusion.text.labelled import BINARY, SCORE
+
+_NO_DIVISION_BY_ZERO = 1e-30
+INF, TWO = NORMS = ("inf", "2")
+
+
+@dataclass(frozen=True)
+class Ball:
+    """The ball around the embeddings, and the ascent inside it.
+
+    Attributes:
+        epsilon: its radius, for the embeddings of one example together.
+        steps: of the ascent.
+        step_size: length of a step, in the norm.
+        noise: standard deviation of the start: at the centre the distance of outputs has no gradient.
+        norm: ``inf``, the largest number, or ``2``, the root of the sum of squares.
+    """
+
+    epsilon: float = 1e-5
+    steps: int = 1
+    step_size: float = 1e-3
+    noise: float = 1e-5
+    norm: str = INF
+
+    def size(self, change: Tensor) -> Tensor:
+        """Return the norm of each example's change, B x T x C -> B x 1 x 1."""
+        flat = change.flatten(1)
+        norm = flat.abs().amax(1) if self.norm == INF else flat.norm(dim=1)
+        return norm.view(-1, *[1] * (change.dim() - 1))
+
+    def into(self, change: Tensor) -> Tensor:
+        """Project changes, B x T x C, onto the ball."""
+        if self.norm == INF:
+            return change.clamp(-self.epsilon, self.epsilon)
+        return change * (self.epsilon / self.size(change).clamp(min=_NO_DIVISION_BY_ZERO)).clamp(max=1.0)
+
+
+class Changes:
+    """Adds a change to what embeddings give, in the order of their calls within a pass.
+
+    Args:
+        embeddings: modules, ids (B x T) -> vectors (B x T x C), each with the id of padding, where nothing is changed.
+    """
+
+    def __init__(self, *embeddings: tuple[nn.Module, int]) -> None:
+        self.embeddings = embeddings
+        self.masks: list[Tensor] = []
+
+    @contextmanager
+    def seen(self) -> Iterator[None]:
+        """Note the calls of a pass: where they have words."""
+        self.masks = []
+        padding = dict(self.embeddings)
+
+        def note(embedding: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> None:
+            words = inputs[0].ne(padding[embedding]).unsqueeze(-1)
+            self.masks.append(words.to(output.dtype).expand_as(output))
+
+        with self._hooked(note):
+            yield
+
+    @contextmanager
+    def added(self, changes: Sequence[Tensor]) -> Iterator[None]:
+        """Add a change (B x T x C) to each call of a pass."""
+        each = iter(changes)
+
+        def add(_: nn.Module, __: Sequence[Tensor], output: Tensor) -> Tensor:
+            return output + next(each).to(output.dtype)
+
+        with self._hooked(add):
+            yield
+
+    @contextmanager
+    def _hooked(self, hook: Callable[..., Any]) -> Iterator[None]:
+        handles = [embedding.register_forward_hook(hook) for embedding, _ in self.embeddings]
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+
+def distance(kind: str, ours: Tensor, theirs: Tensor, words: Tensor | None = None) -> Tensor:
+    """Return the mean distance ``l_s`` of two outputs over examples, a scalar.
+
+    It is the squared difference of scores; the symmetric Kullback-Leibler divergence ``KL(p|q) + KL(q|p)`` of classes,
+    of yes and no, and of tags.
+
+    Args:
+        kind: of the head.
+        ours: logits: B x K, B, or B x T x K.
+        theirs: logits of the same shape.
+        words: B x T, of tags: True at those that count.
+    """
+    if kind == SCORE:
+        return F.mse_loss(scores(ours), scores(theirs))
+    if kind == BINARY:  # of logits a and b: (σ(a) - σ(b)) (a - b)
+        ours, theirs = ours.float(), theirs.float()
+        return ((ours.sigmoid() - theirs.sigmoid()) * (ours - theirs)).mean()
+    one, other = ours.float().log_softmax(-1), theirs.float().log_softmax(-1)
+    each = ((one.exp() - other.exp()) * (one - other)).sum(-1)
+    return each[words].mean() if words is not None else each.mean()
+
+
+class SameDropout:
+    """Lets every pass of a step draw the same dropout, so that outputs differ by what is changed alone.
+
+    Args:
+        device: of the model.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._cuda = device if device.type == "cuda" else None
+        self._cpu_state = torch.get_rng_state()
+        self._cuda_state = torch.cuda.get_rng_state(device) if self._cuda else None
+
+    def again(self) -> None:
+        """Draw from here on what was drawn since this object was made."""
+        torch.set_rng_state(self._cpu_state)
+        if self._cuda is not None and self._cuda_state is not None:
+            torch.cuda.set_rng_state(self._cuda_state, self._cuda)
+
+
+def most_distant(
+    run: Callable[[], Tensor],
+    clean: Tensor,
+    changes: Changes,
+    apart: Callable[[Tensor, Tensor], Tensor],
+    ball: Ball,
+    generator: torch.Generator,
+) -> Tensor:
+    """Return the distance of outputs at about the most distant embeddings of the ball, ``R``, a scalar with gradients.
+
+    Args:
+        run: runs the model; returns logits.
+        clean: its logits at the embeddings themselves.
+        changes: of the model's embedding, which has seen that pass.
+        apart: distance of two logits; see :func:`distance`.
+        ball: around the embeddings.
+        generator: of the start, on the CPU.
+
+    Raises:
+        InputError: if a language model passes no gradients on to its embeddings.
+    """
+    current = [
+        ball.into(torch.randn(mask.shape, generator=generator).to(mask) * ball.noise * mask) for mask in changes.masks
+    ]
+    for _ in range(ball.steps):
+        tried = [change.detach().requires_grad_() for change in current]
+        with torch.enable_grad(), changes.added(tried):
+            found = apart(run(), clean.detach())
+        ascent = (_gradients(found, tried), tried, changes.masks)
+        current = [
+            ball.into(change.detach() + ball.step_size * g * mask / ball.size(g).clamp(min=_NO_DIVISION_BY_ZERO))
+            for g, change, mask in zip(*ascent)
+        ]
+    with changes.added(current):
+        return apart(run(), clean)
+
+
+def _gradients(found: Tensor, tried: list[Tensor]) -> list[Tensor]:
+    given = torch.autograd.grad(found, tried, allow_unused=True) if found.requires_grad else []
+    gradients = [gradient for gradient in given if gradient is not None]
+    if not tried or len(gradients) < len(tried):
+        raise InputError(
+            "--smart-weight changes what a language model reads, and no gradient comes back from there: leave out "
+            "--src-lm-freeze-updates (--tgt-…), or --smart-weight."
+        )
+    return gradients
+
+
+def tagged_words(target: Tensor | None) -> Tensor | None:
+    """Return where there are tags, B x T, of targets that have that form; else None."""
+    return target.ne(IGNORED) if target is not None and target.dim() == 2 else None

@@ -1,0 +1,150 @@
+"""Encoding, targets, the order of batches, and what is measured."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import pearsonr
+from sklearn.metrics import accuracy_score, f1_score
+
+from lmfusion.consumers.heads import IGNORED, HeadSpec, scores
+from lmfusion.errors import InputError
+from lmfusion.text.labelled import Example
+from lmfusion.training import sentence_measures as measures
+from lmfusion.training.sentence_data import Encoded, Encoder, SentenceData, evaluation_batches, training_batches
+
+CLASS = HeadSpec("mood", "class", None, ("bad", "good"))
+SAME = HeadSpec("same", "binary", "concat", ("0", "1"))
+APART = HeadSpec("apart", "binary", "uv", ("0", "1"))
+TAGS = HeadSpec("words", "tags", None, ("N", "V"))
+
+
+@pytest.fixture
+def encoder(make_heads: Any) -> Any:
+    lm = make_heads().lm
+    return lambda spec, truncate=False: Encoder(lm, spec, 0, Path("train.tsv"), truncate=truncate)
+
+
+def test_examples_become_framed_rows(encoder: Any) -> None:
+    made = encoder(CLASS)(Example(2, ("w1 w5",), "good"))
+    assert ([row.tolist() for row in made.rows], int(made.target)) == ([[0, 5, 9, 2]], 1)
+    made = encoder(SAME)(Example(2, ("w1 w5", "w0"), "1"))
+    assert ([row.tolist() for row in made.rows], float(made.target)) == ([[0, 5, 9, 2, 4, 2]], 1.0)
+    made = encoder(APART)(Example(2, ("w1 w5", "w0"), "0"))
+    assert [row.tolist() for row in made.rows] == [[0, 5, 9, 2], [0, 4, 2]]
+
+
+def test_the_first_symbol_of_a_word_has_its_tag(encoder: Any) -> None:
+    class Pieces:
+        """Every word becomes w1 and itself."""
+
+        def encode(self, text: str) -> str:
+            return " ".join(f"w1 {word}" for word in text.split())
+
+    encode = encoder(TAGS)
+    encode.lm.vocabulary.codec = Pieces()
+    made = encode(Example(2, ("w5 w6",), "V N"))
+    assert made.rows[0].tolist() == [0, 5, 9, 5, 10, 2]
+    assert made.target.tolist() == [IGNORED, 1, IGNORED, 0, IGNORED, IGNORED]
+
+
+def test_long_texts_are_refused_by_line_or_cut_at_the_longer_side(encoder: Any) -> None:
+    long, short = " ".join(["w1"] * 40), "w2 w3"
+    with pytest.raises(InputError, match=r"train.tsv, line 7: 42 symbols .* --truncate-texts"):
+        encoder(SAME)(Example(7, (long, short), "1"))
+    limit = encoder(SAME).lm.max_positions()
+    for texts, expected in (((long, short), [limit - 4, 2]), ((short, long), [2, limit - 4]), ((long, long), None)):
+        row = encoder(SAME, True)(Example(7, texts, "1")).rows[0].tolist()
+        ends = [place for place, token in enumerate(row) if token == 2]
+        lengths = [ends[0] - 1, ends[1] - ends[0] - 1]
+        assert len(row) <= limit + 1
+        assert lengths == expected if expected else abs(lengths[0] - lengths[1]) <= 1
+    assert len(encoder(CLASS, True)(Example(7, (long,), "bad")).rows[0]) == limit + 1
+
+
+def test_a_label_outside_the_classes_is_named_by_line(encoder: Any) -> None:
+    with pytest.raises(InputError, match=r"train.tsv, line 9: the label 'ugly' is none of the classes bad, good"):
+        encoder(CLASS)(Example(9, ("w1",), "ugly"))
+
+
+def data(*counts: int, training: bool = True) -> SentenceData:
+    specs = [HeadSpec(f"t{number}", "score", None) for number in range(len(counts))]
+    made = [
+        [Encoded(number, (torch.arange(2 + index % 3),), torch.tensor(1.0)) for index in range(count)]
+        for number, count in enumerate(counts)
+    ]
+    return SentenceData(specs, made, 1, training=training)
+
+
+def order(given: SentenceData, **changes: Any) -> list[list[int]]:
+    values = {"joint": False, "count": None, "workers": 1, "seed": 1, **changes}
+    return training_batches(given, [2, 4, 3], **values)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_round_robin_gives_every_task_as_many_batches_in_turn(workers: int) -> None:
+    given = data(20, 9, 5)
+    owners = [{given.items[index].task for index in batch} for batch in order(given, workers=workers)]
+    assert all(len(owner) == 1 for owner in owners)
+    flat = [owner.pop() for owner in owners]
+    counts = Counter(flat)
+    assert max(counts.values()) - min(counts.values()) == 0
+    assert 10 <= counts[0] <= 12
+    steps = [flat[start : start + workers] for start in range(0, len(flat), workers)]
+    assert all(len(set(step)) == 1 for step in steps)
+    assert [step[0] for step in steps[:6]] == [0, 1, 2, 0, 1, 2]
+
+
+def test_joint_batches_hold_every_task_in_its_size() -> None:
+    given = data(20, 9, 6)
+    for batch in order(given, joint=True, count=2):
+        assert Counter(given.items[index].task for index in batch) == {0: 2, 1: 4, 2: 3}
+
+
+def test_an_epoch_sees_all_and_another_epoch_another_order() -> None:
+    given = data(20, 9, 5)
+    seen = {index for batch in order(given) for index in batch}
+    assert seen == set(range(34))
+    assert order(given) == order(given)
+    assert order(given) != order(given, seed=2)
+
+
+def test_evaluation_sees_each_example_once() -> None:
+    given = data(20, 9, 5, training=False)
+    batches = evaluation_batches(given, [3, 3, 3])
+    assert sorted(index for batch in batches for index in batch) == list(range(34))
+    assert all(len({given.items[index].task for index in batch}) == 1 for batch in batches)
+
+
+def test_sums_of_batches_give_the_measures_of_whole_lists() -> None:
+    generator = torch.Generator().manual_seed(1)
+    logits, wanted = torch.randn(50, generator=generator), 5 * torch.rand(50, generator=generator)
+    spec = HeadSpec("near", "score", "cos")
+    parts = [measures.counts(spec, logits[i : i + 7], wanted[i : i + 7], torch.tensor(0.0)) for i in range(0, 50, 7)]
+    sums = {name: float(sum(part[name] for part in parts)) for name in ("n", "x", "y", "xx", "yy", "xy")}
+    expected = pearsonr(scores(logits).double().numpy(), wanted.double().numpy())[0]
+    assert measures.pearson(**sums) == pytest.approx(expected, abs=1e-9)
+    yes, gold = logits > 0, wanted > 2.5
+    found = measures.counts(SAME, logits, gold.float(), torch.tensor(0.0))
+    assert int(found["correct"]) / 50 == pytest.approx(accuracy_score(gold, yes))
+    f1 = measures.f1(*(float(found[name]) for name in ("true_positive", "predicted", "positive")))
+    assert f1 == pytest.approx(f1_score(gold, yes))
+
+
+def test_a_constant_prediction_has_no_correlation() -> None:
+    assert np.isnan(measures.pearson(3, 3.0, 6.0, 3.0, 14.0, 6.0))
+    assert np.isnan(measures.correlation([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]))
+
+
+def test_measures_of_written_labels() -> None:
+    assert measures.measured(CLASS, ["bad", "good"], ["bad", "bad"]) == {"accuracy": 0.5}
+    assert measures.measured(TAGS, ["N V", "V"], ["N N", "V"])["accuracy"] == pytest.approx(2 / 3)
+    assert measures.measured(SAME, ["1", "1", "0"], ["1", "0", "0"]) == {
+        "accuracy": pytest.approx(2 / 3),
+        "f1": pytest.approx(2 / 3),
+    }

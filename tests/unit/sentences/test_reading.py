@@ -1,0 +1,87 @@
+"""Tab-separated files of SST, Quora, STS and GLUE: which columns are taken, and what is refused by file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmfusion.errors import InputError
+from lmfusion.text.labelled import classes_of, find_file, read_examples, read_texts
+
+MNLI = "index\tsentence1_parse\tsentence1\tsentence2\tlabel1\tgold_label\n0\t(a)\tone two\tthree\tneutral\tentailment\n"
+LAYOUTS = {
+    "sst": ("\tid\tsentence\tsentiment\n0\tab\tA fine  film .\t4\n", "class", ("A fine film .",), "4"),
+    "quora": ("\tid\tsentence1\tsentence2\tis_duplicate\n0\tab\ta b\tc\t1.0\n", "binary", ("a b", "c"), "1"),
+    "sts": ("\tid\tsentence1\tsentence2\tsimilarity\n0\tab\ta b\tc\t3.8\n", "score", ("a b", "c"), "3.8"),
+    "SST-2": ("sentence\tlabel\nhide new secretions \t0\n", "class", ("hide new secretions",), "0"),
+    "CoLA": ("gj04\t1\t\tOur friends won't buy it.\n", "class", ("Our friends won't buy it.",), "1"),
+    "MRPC": ('Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tone "a\tb\n', "binary", ('one "a', "b"), "1"),
+    "QQP": ("id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\ta?\tb?\t0\n", "binary", ("a?", "b?"), "0"),
+    "STS-B": ("index\tgenre\tsentence1\tsentence2\tscore\n0\tx\ta\tb\t5.000\n", "score", ("a", "b"), "5.000"),
+    "MNLI": (MNLI, "class", ("one two", "three"), "entailment"),
+    "QNLI": ("index\tquestion\tsentence\tlabel\n0\ta?\tb\tnot_entailment\n", "class", ("a?", "b"), "not_entailment"),
+    "NER": ("tokens\ttags\nAda wrote\tPER O\n", "tags", ("Ada wrote",), "PER O"),
+}
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "train.tsv"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_columns_are_found_by_their_names(tmp_path: Path, name: str) -> None:
+    text, kind, texts, label = LAYOUTS[name]
+    columns, examples = read_examples(written(tmp_path, text))
+    assert columns.kind == kind
+    assert (examples[-1].texts, examples[-1].label) == (texts, label)
+    assert examples[-1].line == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sentence\tlabel\nfine\t1\n \t0\n", "line 3: the text in column 'sentence' is empty"),
+        ("sentence\tlabel\nfine\n", "line 2: 1 columns, and the first line has 2"),
+        ("sentence\tlabel\nfine\t\n", "line 2: label '': the label is empty"),
+        ("id\tlabel\n1\t1\n", "line 1: no column with text"),
+        ("id\tsentence\n1\tfine\n", "line 1: no column with labels"),
+        ("sentence1\tsentence2\tsimilarity\na\tb\t5.01\n", "line 2: similarity '5.01' is no score from 0 to 5"),
+        ("sentence1\tsentence2\tsimilarity\na\tb\tnan\n", "line 2: similarity 'nan' is no score"),
+        ("sentence1\tsentence2\tis_duplicate\na\tb\tyes\n", "line 2: is_duplicate 'yes' is neither 0 nor 1"),
+        ("tokens\ttags\nAda wrote it\tPER O\n", "line 2: tags 'PER O': 2 tags for 3 words"),
+        ("sentence\tlabel\n", "no rows"),
+        ("", "is empty"),
+    ],
+)
+def test_bad_rows_are_named_by_file_and_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        read_examples(written(tmp_path, text))
+    assert message in str(error.value)
+    assert "train.tsv" in str(error.value)
+
+
+def test_files_of_a_folder_and_behind_a_prefix(tmp_path: Path) -> None:
+    for name in ("dev.tsv", "ids-sst-train.csv", "ids-sst-dev.csv"):
+        (tmp_path / name).write_text("sentence\tlabel\n", encoding="utf-8")
+    assert find_file(str(tmp_path), "valid") == tmp_path / "dev.tsv"
+    assert find_file(str(tmp_path / "ids-sst"), "train") == tmp_path / "ids-sst-train.csv"
+    with pytest.raises(InputError, match="no data for train"):
+        find_file(str(tmp_path), "train")
+
+
+def test_classes_are_ordered_as_numbers_or_words(tmp_path: Path) -> None:
+    rows = "sentence\tlabel\n" + "".join(f"x\t{label}\n" for label in (10, 2, 0, 2))
+    assert classes_of(read_examples(written(tmp_path, rows))[1], "class") == ["0", "2", "10"]
+    assert classes_of(read_examples(written(tmp_path, "tokens\ttags\na b\tV N\n"))[1], "tags") == ["N", "V"]
+
+
+def test_plain_lines_and_named_columns_to_be_labelled(tmp_path: Path) -> None:
+    columns, examples = read_texts(written(tmp_path, "one  two\tthree\nfour\tfive\n"), 2)
+    assert columns is None
+    assert [each.texts for each in examples] == [("one two", "three"), ("four", "five")]
+    assert read_texts(written(tmp_path, "id\tsentence\n7\tfine\n"), 1)[1][0].texts == ("fine",)
+    with pytest.raises(InputError, match="line 2"):
+        read_texts(written(tmp_path, "one\n\n"), 1)

@@ -1,0 +1,146 @@
+"""SMART against its closed forms on a linear model, and what it leaves alone when it is off."""
+
+from __future__ import annotations
+
+import copy
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from lmfusion.errors import InputError
+from lmfusion.training.sentence_criterion import SentenceTasksConfig, SentenceTasksCriterion
+from lmfusion.training.smart import Ball, Changes, distance, most_distant
+
+ROWS = torch.tensor([[0, 5, 9, 4, 2], [0, 7, 2, 1, 1]])
+PART = {"rows": [ROWS], "target": torch.tensor([0, 2])}
+
+
+@pytest.mark.parametrize(("norm", "expected"), [("2", 0.25), ("inf", 0.49)])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_the_greatest_distance_of_a_linear_model(norm: str, expected: float, steps: int) -> None:
+    """f(x) = w·x with w = (3, -4) and the squared distance: ε² times the square of the dual norm of w, ε = 0.1."""
+    embedding, weight = nn.Embedding(4, 2, padding_idx=1), torch.tensor([3.0, -4.0])
+    tokens = torch.tensor([[2], [3]])
+    changes = Changes((embedding, 1))
+
+    def run() -> Tensor:
+        return embedding(tokens)[:, 0] @ weight
+
+    with changes.seen():
+        clean = run()
+    ball = Ball(epsilon=0.1, steps=steps, step_size=1.0, noise=1e-5, norm=norm)
+    found = most_distant(run, clean, changes, F.mse_loss, ball, torch.Generator().manual_seed(1))
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("norm", ["2", "inf"])
+def test_changes_stay_in_the_ball_of_each_example(norm: str) -> None:
+    change = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(1)) * torch.tensor([1e-4, 1.0, 9.0]).view(
+        3, 1, 1
+    )
+    ball = Ball(epsilon=0.3, norm=norm)
+    within = ball.into(change)
+    sizes = [float(row.abs().max() if norm == "inf" else row.flatten().norm()) for row in within]
+    assert all(size <= 0.3 + 1e-6 for size in sizes)
+    assert torch.equal(within[0], change[0])
+    assert sizes[2] == pytest.approx(0.3)
+
+
+def test_padding_is_not_changed() -> None:
+    embedding = nn.Embedding(10, 3, padding_idx=1)
+    changes = Changes((embedding, 1))
+    with changes.seen():
+        embedding(ROWS)
+    (mask,) = changes.masks
+    assert torch.equal(mask[..., 0], ROWS.ne(1).float())
+
+
+@pytest.mark.parametrize("kind", ["class", "tags", "binary", "score"])
+def test_distances_are_symmetric_divergences(kind: str) -> None:
+    generator = torch.Generator().manual_seed(3)
+    shape = {"class": (4, 3), "tags": (4, 5, 3)}.get(kind, (4,))
+    one, other = torch.randn(shape, generator=generator), torch.randn(shape, generator=generator)
+    if kind == "score":
+        expected = (5 * one.double().sigmoid() - 5 * other.double().sigmoid()).pow(2).mean()
+    else:
+        if kind == "binary":
+            p, q = (torch.stack([x.double().sigmoid(), 1 - x.double().sigmoid()], -1) for x in (one, other))
+        else:
+            p, q = one.double().softmax(-1), other.double().softmax(-1)
+        expected = ((p * (p / q).log()).sum(-1) + (q * (q / p).log()).sum(-1)).mean()
+    assert float(distance(kind, one, other)) == pytest.approx(float(expected), rel=1e-5)
+    assert float(distance(kind, one, one)) == 0.0
+
+
+def criterion(**given: Any) -> SentenceTasksCriterion:
+    cfg = SentenceTasksConfig()
+    for name, value in {"seed": 1, **given}.items():
+        setattr(cfg, name, value)
+    return SentenceTasksCriterion(cfg, SimpleNamespace(target_dictionary=None))
+
+
+def test_without_weights_nothing_is_drawn_and_nothing_added(make_heads: Any) -> None:
+    model = make_heads(dropout=0.2).train()
+    torch.manual_seed(5)
+    plain = model.heads["mood"].loss(model("mood", [ROWS]), PART["target"])
+    state = torch.get_rng_state()
+    torch.manual_seed(5)
+    loss, _ = criterion().task_loss(model, "mood", PART, 0)
+    assert torch.equal(loss, plain)
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("name", ["mood", "words", "near"])
+def test_smoothness_is_the_distance_at_changed_embeddings(make_heads: Any, name: str) -> None:
+    """With dropout on: all passes draw the same, so a tiny ball gives a tiny distance."""
+    model = make_heads(dropout=0.3).train()
+    rows = [ROWS, ROWS.flip(0)] if name == "near" else [ROWS]
+    target = {"mood": PART["target"], "words": ROWS % 2, "near": torch.tensor([1.0, 4.0])}[name]
+    sizes = {}
+    for epsilon in (1e-6, 0.5):
+        smart = criterion(smart_weight=1.0, smart_epsilon=epsilon, smart_step_size=1.0)
+        loss, log = smart.task_loss(model, name, {"rows": rows, "target": target}, 0)
+        sizes[epsilon] = float(log[name]["smart"])
+    assert 0 <= sizes[1e-6] < 1e-6
+    assert sizes[0.5] > 1e-3
+    loss.backward()
+    assert model.lm.token_embedding.weight.grad.abs().sum() > 0
+
+
+def test_a_frozen_language_model_is_refused(make_heads: Any) -> None:
+    with pytest.raises(InputError, match="--src-fusion finetune"):
+        criterion(smart_weight=1.0).check(make_heads(src_fusion="elmo"))
+    with pytest.raises(InputError, match="--src-lm-freeze-updates"):
+        criterion(smart_weight=1.0).task_loss(make_heads(src_lm_freeze_updates=5).train(), "mood", PART, 0)
+
+
+def test_at_the_averaged_weights_the_bregman_term_is_zero_and_so_is_its_gradient(make_heads: Any) -> None:
+    model = make_heads(dropout=0.3).train()
+    averaged = copy.deepcopy(model)
+    found = {}
+    for weight in (0.0, 5.0):
+        model.zero_grad()
+        torch.manual_seed(1)
+        loss, log = criterion(bregman_weight=weight).task_loss(model, "mood", PART, 0, averaged)
+        loss.backward()
+        found[weight] = [each.grad.clone() for each in model.parameters() if each.grad is not None]
+    assert float(log["mood"]["bregman"]) == 0.0
+    for one, other in zip(found[0.0], found[5.0], strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-7)
+    with torch.no_grad():
+        for each in averaged.heads.parameters():
+            each.mul_(1.5)
+    _, log = criterion(bregman_weight=1.0).task_loss(model, "mood", PART, 0, averaged)
+    assert float(log["mood"]["bregman"]) > 1e-4
+
+
+@pytest.mark.parametrize(
+    "given", [{"smart_weight": -1.0}, {"smart_epsilon": 0.0}, {"smart_steps": 0}, {"bregman_momentum": 1.0}]
+)
+def test_values_out_of_range_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(given)).replace("_", "-")):
+        criterion(**given)
