@@ -226,7 +226,7 @@ def _completed(cfg: Any) -> Any:
     plain = OmegaConf.to_container(OmegaConf.structured(FairseqConfig()), resolve=True)
     assert isinstance(plain, dict)
     given = {name: cfg[name] for name in cfg if not OmegaConf.is_missing(cfg, name) and cfg[name] is not None}
-    return OmegaConf.create({**plain, **given})
+    return OmegaConf.create({**plain, **given}, flags={"allow_objects": True})  # older models have a Namespace
 
 
 def find_checkpoint(path: Path) -> Path:

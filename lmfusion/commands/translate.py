@@ -51,6 +51,8 @@ def add(commands: Any) -> None:
     parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="sentences at a time (default: 64)")
     for name, (kind, meaning) in _SETTINGS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=meaning)
+    parser.add_argument("--sampling", action="store_true", help="draw translations instead of searching for the best")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of --sampling (default: 1)")
     parser.add_argument("--int8", action="store_true", help="compute in 8-bit integers, of a folder of CTranslate2")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where there is one")
     parser.add_argument("--data", metavar="DIR", help="dictionaries, of a checkpoint that does not hold them")
@@ -70,6 +72,11 @@ def run(args: argparse.Namespace) -> None:
     from lmfusion.translate_lines import Search, translate_lines
 
     settings = {name: getattr(args, name) for name in _SETTINGS if getattr(args, name) is not None}
+    if args.sampling:
+        import torch
+
+        torch.manual_seed(args.seed)
+        settings["sampling"] = True
     search = Search(args.beam, args.nbest, args.batch_size, settings)
     if (Path(args.model) / "model.bin").is_file():
         from lmfusion.ctranslate import CTranslator
