@@ -34,7 +34,7 @@ DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
 HF = ["transformers>=5.23", "tokenizers>=0.22", "safetensors>=0.5"]
 LORA = [*HF, "peft>=0.19"]  # --src-lm-lora
 STATIC = ["gensim>=4.3"]  # lmfusion embed
-DEV = ["pytest>=8", "ruff>=0.6", "mypy>=1.10", *STATIC, *LORA]
+DEV = ["pytest>=8", "pytest-xdist>=3.6", "ruff>=0.6", "mypy>=1.10", *STATIC, *LORA]
 
 setup(
     name="lmfusion",

@@ -83,8 +83,9 @@ earlier_lm() {
 # lstm: from here on the rows train fairseq's LSTM with attention, about as large as the transformer of the same S2S_DIM;
 # sets FUSION to its flags without a language model.
 lstm() {
-    S2S_SHAPE=(--encoder-embed-dim "$S2S_DIM" --encoder-bidirectional --encoder-layers "${LSTM_LAYERS:=1}"
-        --decoder-embed-dim "$S2S_DIM" --decoder-hidden-size $((2 * S2S_DIM)) --decoder-layers "$LSTM_LAYERS"
+    local layers="${LSTM_LAYERS:-1}"
+    S2S_SHAPE=(--encoder-embed-dim "$S2S_DIM" --encoder-bidirectional --encoder-layers "$layers"
+        --decoder-embed-dim "$S2S_DIM" --decoder-hidden-size $((2 * S2S_DIM)) --decoder-layers "$layers"
         --decoder-out-embed-dim "$S2S_DIM" --decoder-attention "${LSTM_ATTENTION:-general}" --dropout "$S2S_DROPOUT")
     TRAIN_FLAGS=("${DEVICE_FLAGS[@]}") # without --cpu-bf16, which is for transformers
     FUSION=(--arch lstm_lmfusion)

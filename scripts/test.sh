@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Sets up .venv where needed, then checks style and types and runs the tests.
+# Sets up .venv where needed, then checks style and types and runs the tests, a file on each core at a time.
 #
 #   bash scripts/test.sh                        everything but the slow tests
 #   bash scripts/test.sh --slow                 the slow tests as well
-#   bash scripts/test.sh tests/unit -k bleu     anything else is passed on to pytest
+#   bash scripts/test.sh tests/unit -k bleu     anything else is passed on to pytest; -n 0: one after the other
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -23,7 +23,9 @@ bash scripts/lint.sh || lint_failed=1
 
 echo "test: pytest"
 tests_failed=0
-.venv/bin/python -m pytest ${pytest_args[@]+"${pytest_args[@]}"} || tests_failed=$?
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" # as many processes as cores compute at a time
+cores="$(.venv/bin/python -c 'from lmfusion.text.line_map import available_cores; print(available_cores())')"
+.venv/bin/python -m pytest -n "$cores" --dist loadfile ${pytest_args[@]+"${pytest_args[@]}"} || tests_failed=$?
 
 if ((lint_failed)); then
     echo "test: ruff or mypy failed; their messages are above the tests' output" >&2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The paper's table and figure: every strategy at every bitext size, English-German.
 #
-#   bash recipes/debian_ende/study.sh [--budget cpu|cpu-long|gpu [NAME=VALUE ...]] [--dry-run] [--sizes N ...]
+#   bash recipes/debian_ende/study.sh [--budget cpu|cpu-long|cpu-others|gpu [NAME=VALUE ...]] [--dry-run] [--sizes N ...]
 #        [--rows ROW ...] [--seeds S ...] [--jobs N] [--out DIR] [--report-only] [--add-results]
 #        [--into PAGE] [--no-stored-states]
 #

@@ -35,7 +35,7 @@ def parse_args(words: Sequence[str]) -> argparse.Namespace:
         nargs="+",
         default=["cpu"],
         metavar="WORD",
-        help="cpu, cpu-long or gpu, whose hours --dry-run tells, and NAME=VALUE … to change its numbers",
+        help="cpu, cpu-long, cpu-others or gpu, whose hours --dry-run tells, and NAME=VALUE … to change its numbers",
     )
     parser.add_argument("--sizes", nargs="+", metavar="N", help="bitext sizes in the order they are run; all: all")
     parser.add_argument("--rows", nargs="+", metavar="ROW", help="rows, by the names of their scripts")
@@ -121,13 +121,13 @@ def run(args: argparse.Namespace) -> int:
     budget = chosen_budget(args, task)
     own = recipe.overridden(task)
     is_preset = budget.name in budgets.PRESETS and not own
-    results = Results(task.recipe / "results" / budget.name if is_preset else None)
+    results = Results(task.recipe / "results" / (budget.committed or budget.name) if is_preset else None)
     numbers = {**budget.numbers(), **recipe.numbers(task, budget)}
     results.check(numbers)
     gpu = machine.has_gpu()
     out = args.out or Path("runs/study") / task.name
     session = Session(Layout(out, task, budget, store_states=not gpu and not args.no_stored_states), results)
-    jobs = plan.make(budget, task, args.rows or task.rows, count_pairs(task, corpus_folder()))
+    jobs = plan.make(budget, task, args.rows or budget.rows or task.rows, count_pairs(task, corpus_folder()))
     at_a_time = args.jobs or machine.jobs_that_fit(gpu)
     if args.dry_run:
         show_plan(jobs, session, at_a_time, gpu)

@@ -39,6 +39,10 @@ class Budget:
     """SHIPPED: those of pretrained/; PRETRAINED: longer trained ones, as the study's first jobs."""
     cloze_updates: int = 20000
     causal_updates: int = 8000
+    rows: tuple[str, ...] = ()
+    """Rows where they are not the task's own."""
+    committed: str = ""
+    """Whose committed results these are beside, where it is another budget with the same numbers."""
 
     def most_updates(self, size: int) -> int:
         """The number of updates that a training on so many pairs ends at if it has not stopped before."""
@@ -51,7 +55,7 @@ class Budget:
     def numbers(self) -> dict[str, Any]:
         """Everything that decides what comes out of a run, as plain values; not which runs there are."""
         values = dataclasses.asdict(self)
-        for name in ("name", "sizes", "seeds"):
+        for name in ("name", "sizes", "seeds", "rows", "committed"):
             del values[name]
         tuned_by = self.seeds[0] if len(self.dropouts) * len(self.representation_dropouts) > 1 else None
         return {name: _plain(value) for name, value in {**values, "tuned_by_seed": tuned_by}.items()}
@@ -78,6 +82,14 @@ CPU = Budget(
 )
 CPU_LONG = dataclasses.replace(CPU, name="cpu-long", sizes=(10000,), updates=((ALL, 8000),))
 """10,000 pairs with as many updates as ``cpu`` gives to all pairs: there, tied embeddings are cut off at 4,000."""
+OTHERS = (
+    *("baseline", "shared", "src_elmo", "src_elmo_shdemb", "src_ft", "tgt_elmo", "tgt_ft"),
+    *("src_attend", "src_initialise", "src_tgt_initialise", "tgt_initialise", "tgt_cold", "tgt_deep", "tgt_lm_prior"),
+    *("tgt_shallow", "src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", "src_elmo_bert"),
+    *("src_ft_bert", "lstm", "lstm_src_elmo"),
+)
+CPU_OTHERS = dataclasses.replace(CPU, name="cpu-others", sizes=(10000,), seeds=(1,), rows=OTHERS, committed="cpu")
+"""Other language models and other ways of using one, beside the paper's rows and by their numbers."""
 GPU = Budget(
     "gpu",
     sizes=(10000, 2500, 20000, 5000, ALL),
@@ -88,7 +100,7 @@ GPU = Budget(
     representation_dropouts=(0.0, 0.2),
     language_models=PRETRAINED,
 )
-PRESETS = {budget.name: budget for budget in (CPU, CPU_LONG, GPU)}
+PRESETS = {budget.name: budget for budget in (CPU, CPU_LONG, CPU_OTHERS, GPU)}
 
 
 def read(words: Sequence[str]) -> Budget:

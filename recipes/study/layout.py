@@ -84,7 +84,7 @@ class Layout:
             own.update(S2S_UPDATES=job.updates, S2S_DROPOUT=setting.dropout, S2S_LR=self.budget.learning_rate(job.size))
             own.update(ELMO_DROPOUT=setting.representation, FT_DROPOUT=setting.representation)
             own.update(S2S_VALIDATE_EVERY=self.budget.validate_every, S2S_PATIENCE=self.budget.patience)
-        if self.store_states and job.row.startswith("src_elmo"):
+        if self.store_states and job.row in ("src_elmo", "src_elmo_shdemb"):  # others read another language model
             own["SRC_LM_CACHE"] = self.out / "lm-states" / f"bitext-{job.size}"
         if self.budget.language_models == PRETRAINED and representation(job.row):
             own["PRETRAINED"] = self.out / "language-models"

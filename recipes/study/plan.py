@@ -49,9 +49,9 @@ def make(budget: Budget, task: Task, rows: Sequence[str], pairs: int) -> list[Jo
     Raises:
         InputError: there is no such row, or a size is larger than the corpus.
     """
-    unknown = [row for row in rows if row not in task.rows]
-    if unknown:
-        raise InputError(f"--rows {' '.join(unknown)}: {task.name} has no such row. It has: {', '.join(task.rows)}.")
+    known = list(dict.fromkeys([*task.rows, *budget.rows]))
+    if unknown := [row for row in rows if row not in known]:
+        raise InputError(f"--rows {' '.join(unknown)}: {task.name} has no such row. It has: {', '.join(known)}.")
     sizes = [pairs if size == ALL else size for size in budget.sizes]
     if max(sizes) > pairs:
         raise InputError(f"--sizes {max(sizes)}: the corpus has {pairs:,} training pairs. Give fewer, or: all.")

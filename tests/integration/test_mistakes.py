@@ -110,7 +110,8 @@ def test_data_of_another_bpe(commands: Any, tmp_path: Path) -> None:
 
 def test_interrupted_training_says_so_in_one_line(commands: Any, tmp_path: Path) -> None:
     """A shell sees status 130: the process ends by the signal, as a program should that was interrupted."""
-    code = "import fairseq_cli.train; fairseq_cli.train.cli_main()"
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a shell's background ignores it
+    code = f"{heard}; import fairseq_cli.train; fairseq_cli.train.cli_main()"
     words = [sys.executable, "-c", code, *commands.training(tmp_path, 10**6, *BASELINE)[1:], "--log-interval", 1]
     words += ["--num-workers", 1]
     with subprocess.Popen(

@@ -10,6 +10,7 @@ import json
 import lzma
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+import sentencepiece
 
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.text.textio import read_lines
@@ -26,7 +28,8 @@ ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "data-prep" / "debian" / "en-de"
 SENTENCES = Path("data-prep") / "debian" / "sentences"
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FETCHING = ("pip install", "hf download", "bash ")
+save_model = runpy.run_path(str(ROOT / "tests" / "hf_models.py"))["save_model"]
+FETCHING = ("pip ", "hf download", "bash ")
 TRAIN = "--cpu --optimizer adam --lr 0.001 --max-tokens 500 --max-update 2 --num-workers 0 --log-format json "
 SMALL_LM = TRAIN + "--decoder-embed-dim 16 --decoder-ffn-embed-dim 16 --decoder-attention-heads 2 --decoder-layers 1 "
 RECURRENT = TRAIN + "--decoder-embed-dim 16 --decoder-layers 1 "
@@ -34,6 +37,8 @@ LSTM = TRAIN + "--encoder-embed-dim 16 --decoder-embed-dim 16 --decoder-out-embe
 SMALL = TRAIN + "--criterion label_smoothed_cross_entropy --encoder-ffn-embed-dim 16 --decoder-ffn-embed-dim 16 "
 SMALL += "--encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 16 --decoder-embed-dim 16 --decoder-output-dim 16 "
 SMALL += "--encoder-attention-heads 2 --decoder-attention-heads 2 -s en -t de "
+
+TINY_ROWS = " --set LM_UPDATES=9 S2S_UPDATES=9 LM_DIM=16 LM_FFN=16 S2S_DIM=16 S2S_FFN=16 S2S_LAYERS=1"
 
 
 def lines(page: str) -> list[str]:
@@ -63,8 +68,8 @@ def run(line: str, folder: Path) -> str:
 def place(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder where the quickstart was: DATA in the symbols of the shipped language models, which lie there, too."""
     place = tmp_path_factory.mktemp("docs")
-    (place / "pretrained").symlink_to(ROOT / "pretrained")
-    (place / "docs").symlink_to(ROOT / "docs")
+    for name in ("pretrained", "docs", "data-prep"):
+        (place / name).symlink_to(ROOT / name)
     (place / "en-cloze.pt").symlink_to(ROOT / "pretrained" / "en-cloze.pt")
     out = place / "runs" / "quickstart" / "data"
     given = "--spm pretrained/spm.model --dict pretrained/dict.txt --bitext-lines 400 --max-ratio 0"
@@ -86,7 +91,7 @@ def completed(line: str) -> str:
     if "translation_tasks" in line:
         pairs = pairs.replace("--criterion label_smoothed_cross_entropy ", "")
     alone = TRAIN if "lmfusion_sentences" in line else RECURRENT if "recurrent" in line else SMALL_LM
-    sizes = pairs if "bitext" in line else alone
+    sizes = pairs if "bitext" in line or "--arch src_" in line else alone
     return line.replace("…", f"{sizes} --save-dir CK") + (
         " --cpu" if line.startswith("fairseq") and "…" not in line else ""
     )
@@ -94,10 +99,22 @@ def completed(line: str) -> str:
 
 def run_page(page: str, place: Path) -> None:
     """Run a page's lines in their order; a training begins anew."""
-    for line in lines(page):
+    run_lines(lines(page), place)
+
+
+def run_lines(given: list[str], place: Path) -> None:
+    """Run lines in their order; a training begins anew."""
+    for line in given:
         if line.startswith("fairseq-train"):
             shutil.rmtree(place / "CK", ignore_errors=True)
         run(completed(line), place)
+
+
+def write_texts(folder: Path, files: dict[str, tuple[str, int]]) -> None:
+    """Write the first lines of the embedded corpus' files: name -> name there, number of lines."""
+    for name, (ours, count) in files.items():
+        text = islice(read_lines(CORPUS / f"{ours}.xz"), count)
+        (folder / name).write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
 
 
 def test_fairseqs_commands_run_as_written(place: Path) -> None:
@@ -127,10 +144,9 @@ def test_own_parts_run_as_written(place: Path) -> None:
 
 def test_own_text_runs_as_written(tmp_path: Path) -> None:
     """With the embedded German in the place of French."""
-    for ours, theirs, count in (("train", "train", 4200), ("mono.train", "plain", 3000), ("test", "new", 5)):
-        for language, name in (("en", "en"), ("de", "fr")):
-            text = islice(read_lines(CORPUS / f"{ours}.{language}.xz"), count)
-            (tmp_path / f"{theirs}.{name}").write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
+    sets = (("train", "train", 4200), ("mono.train", "plain", 3000), ("test", "new", 5))
+    sides = (("en", "en"), ("de", "fr"))
+    write_texts(tmp_path, {f"{to}.{name}": (f"{ours}.{side}", n) for ours, to, n in sets for side, name in sides})
     texts = [
         list(islice(read_lines(CORPUS / f"synopsis.train.{side}.xz"), 2200)) for side in ("description", "synopsis")
     ]
@@ -138,7 +154,56 @@ def test_own_text_runs_as_written(tmp_path: Path) -> None:
     (tmp_path / "articles.jsonl").write_text("".join(f"{line}\n" for line in articles), encoding="utf-8")
     for line in lines("docs/own_text.md"):
         if line.startswith("lmfusion train"):
-            line += " --set LM_UPDATES=9 S2S_UPDATES=9 LM_DIM=16 LM_FFN=16 S2S_DIM=16 S2S_FFN=16 S2S_LAYERS=1"
+            line += TINY_ROWS
         run(line, tmp_path)
     assert len((tmp_path / "new.fr").read_text(encoding="utf-8").splitlines()) == 5
     assert (tmp_path / "model.lmf").is_file()
+
+
+def test_bert_runs_as_written(place: Path) -> None:
+    save_model("bert", place / "bert-base-cased", head="AutoModelForPreTraining")
+    for split, count in (("train", 60), ("valid", 20)):
+        documents = islice(read_lines(CORPUS / f"synopsis.{split}.description.xz"), count)
+        text = "\n\n".join(document.replace(". ", ".\n") for document in documents)
+        (place / f"{split}.txt").write_text(text + "\n", encoding="utf-8")
+    for name in ("spm.model", "dict.txt"):
+        (place / name).symlink_to(ROOT / "pretrained" / name)
+    sets = {f"{name}.{side}": (f"{name}.{side}", 4200) for name in ("train", "mono.train") for side in ("en", "de")}
+    write_texts(place, sets)
+    own = "--pairs train.en train.de --text mono.train.en mono.train.de --held-out 1000 --out own"
+    run(f"lmfusion data {own}", place)
+    given = lines("docs/bert.md")
+    first = next(number for number, line in enumerate(given) if "--src-lm bert.pt" in line)
+    run_lines(given[:first], place)
+    (place / "CK" / "checkpoint_best.pt").rename(place / "bert.pt")
+    for line in given[first:]:
+        if " import " in line:
+            (place / "bert.pt").unlink()
+        if line.startswith("lmfusion train DATA"):
+            line = line.split("#")[0].replace("DATA", "own") + TINY_ROWS
+        run_lines([line], place)
+    assert (place / "my-bert" / "model.safetensors").is_file()
+
+
+def test_models_of_hugging_face_run_as_written(tmp_path: Path) -> None:
+    save_model("xlm-roberta", tmp_path / "xlm-r", num_hidden_layers=12, max_position_embeddings=500)
+    sets = {f"{name}.{side}": (f"{name}.{side}", 4200) for name in ("train", "mono.train") for side in ("en", "de")}
+    write_texts(tmp_path, {**sets, "plain.de": ("mono.train.de", 3000), "new.en": ("test.en", 5)})
+    for folder in ("text", "pieces"):
+        (tmp_path / folder).mkdir()
+    splits = {split: (f"{split}.en", 50) for split in ("train", "valid", "test")}
+    write_texts(tmp_path / "text", {f"{split}.en": found for split, found in splits.items()})
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(ROOT / "pretrained" / "spm.model"))
+    for split in splits:
+        german = islice(read_lines(CORPUS / f"{split}.de.xz"), 50)
+        encoded = "".join(" ".join(pieces.encode(line, out_type=str)) + "\n" for line in german)
+        (tmp_path / "pieces" / f"{split}.de").write_text(encoded, encoding="utf-8")
+    shutil.copyfile(ROOT / "pretrained" / "dict.txt", tmp_path / "dict.de.txt")
+    shutil.copyfile(ROOT / "pretrained" / "spm.model", tmp_path / "spm.model")
+    causal = tmp_path / "runs" / "mine" / "causal.de" / "checkpoints" / "checkpoint_best.pt"
+    causal.parent.mkdir(parents=True)
+    shutil.copyfile(ROOT / "pretrained" / "de-causal.pt", causal)
+    for line in lines("docs/huggingface.md"):
+        run_lines([line + TINY_ROWS if line.startswith("lmfusion train") else line], tmp_path)
+    assert len((tmp_path / "new.de").read_text(encoding="utf-8").splitlines()) == 5
+    assert (tmp_path / "my-lm" / "model.safetensors").is_file()

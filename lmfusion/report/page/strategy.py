@@ -6,7 +6,7 @@ import re
 
 from lmfusion.report.page.command_line import Flags
 
-LM_PRIOR = "LM-PRIOR"
+LM_PRIOR, LSTM = "LM-PRIOR", "LSTM"
 BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
 _FUSIONS = {"elmo": "ELMO", "finetune": "FT", "ft": "FT"}
 _CELL = re.compile(r"(src|tgt)_(elmo|ft)(_|$)")
@@ -49,6 +49,8 @@ def name(flags: Flags) -> str:
         parts = [*(parts or [BASELINE]), SHDEMB]
     if flags.get("criterion") == "lm_prior":
         parts = [*(parts or [BASELINE]), LM_PRIOR]
+    if (flags.get("arch") or "").startswith("lstm"):
+        parts = [LSTM, *parts]
     return "+".join(parts) or BASELINE
 
 

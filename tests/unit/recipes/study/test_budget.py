@@ -20,8 +20,8 @@ def test_a_preset_can_be_changed_number_by_number_and_is_then_another_budget() -
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tpu"], "--budget tpu: give cpu, cpu-long, gpu"),
-        (["cpu", "gpu"], "--budget cpu gpu: give cpu, cpu-long, gpu"),
+        (["tpu"], "--budget tpu: give cpu, cpu-long, cpu-others, gpu"),
+        (["cpu", "gpu"], "--budget cpu gpu: give cpu, cpu-long, cpu-others, gpu"),
         (["beams=3"], "--budget beams=3: there is no such number. There are: updates, dropouts"),
         (["patience=none"], "--budget patience=none: give a whole number above 0"),
         (["dropouts=0.1,1.5"], "--budget dropouts=0.1,1.5: give dropouts from 0 up to below 1"),
