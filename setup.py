@@ -34,7 +34,8 @@ DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
 HF = ["transformers>=5.23", "tokenizers>=0.22", "safetensors>=0.5"]
 LORA = [*HF, "peft>=0.19"]  # --src-lm-lora
 STATIC = ["gensim>=4.3"]  # lmfusion embed
-DEV = ["pytest>=8", "pytest-xdist>=3.6", "ruff>=0.6", "mypy>=1.10", *STATIC, *LORA]
+CTRANSLATE2 = ["ctranslate2>=4.6"]  # lmfusion export --ctranslate2
+DEV = ["pytest>=8", "pytest-xdist>=3.6", "ruff>=0.6", "mypy>=1.10", *STATIC, *LORA, *CTRANSLATE2]
 
 setup(
     name="lmfusion",
@@ -53,7 +54,7 @@ setup(
         **{package: [f"**/*.{kind}" for kind in SCRIPT_KINDS] for package in SCRIPTS},
     },
     install_requires=RUNTIME,
-    extras_require={"dev": DEV, "hf": HF, "lora": LORA, "static": STATIC},
+    extras_require={"dev": DEV, "hf": HF, "lora": LORA, "static": STATIC, "ctranslate2": CTRANSLATE2},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},
     classifiers=[
         "License :: OSI Approved :: MIT License",

@@ -82,7 +82,7 @@ def translate_lines(
     """
     model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens = search.batch_size, None
     first = 1
-    for window in _windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
+    for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
         yield from _translate(model, window, search, first)
         first += len(window)
 
@@ -107,7 +107,7 @@ def _tokens(model: Translator, line: str, number: int) -> Tensor:
     return torch.cat([tokens[: limit - 1], tokens[-1:]])
 
 
-def _windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+def windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
     """Yield lists of up to ``size`` lines: what is there already, so that a slow stream is answered line by line."""
     waiting: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=2 * size)
     threading.Thread(target=_read, args=(lines, waiting), daemon=True).start()

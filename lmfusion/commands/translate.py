@@ -37,7 +37,11 @@ def add(commands: Any) -> None:
         "lmfusion translate model.lmf",
         more=". BPE, tokenizer and languages come from the model.",
     )
-    parser.add_argument("model", metavar="MODEL", help="a run's folder, a checkpoint, or a packed model (.lmf)")
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a run's folder, a checkpoint, a packed model (.lmf), or a folder of `lmfusion export --ctranslate2`",
+    )
     parser.add_argument(
         "file", metavar="FILE", nargs="?", help="one sentence a line, .gz or .xz too; default (and -): standard input"
     )
@@ -47,6 +51,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="sentences at a time (default: 64)")
     for name, (kind, meaning) in _SETTINGS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, metavar="N", help=meaning)
+    parser.add_argument("--int8", action="store_true", help="compute in 8-bit integers, of a folder of CTranslate2")
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where there is one")
     parser.add_argument("--data", metavar="DIR", help="dictionaries, of a checkpoint that does not hold them")
     parser.add_argument("--spm", metavar="FILE", help="the sentencepiece model, of a checkpoint that does not hold it")
@@ -66,13 +71,23 @@ def run(args: argparse.Namespace) -> None:
 
     settings = {name: getattr(args, name) for name in _SETTINGS if getattr(args, name) is not None}
     search = Search(args.beam, args.nbest, args.batch_size, settings)
-    model = _load(args)
-    for number, hypotheses in enumerate(translate_lines(model, lines, search, ahead=not dialogue), start=1):
+    if (Path(args.model) / "model.bin").is_file():
+        from lmfusion.ctranslate import CTranslator
+
+        fast = CTranslator(args.model, int8=args.int8, device=args.device or "cpu")
+        found = fast.translate_lines(lines, search, ahead=not dialogue)
+    else:
+        found = translate_lines(_load(args), lines, search, ahead=not dialogue)
+    for number, hypotheses in enumerate(found, start=1):
         for hypothesis in hypotheses:
             print(_printed(number, hypothesis, args), flush=sys.stdout.isatty() or not file)
 
 
 def _load(args: argparse.Namespace) -> Any:
+    if args.int8:
+        raise InputError(
+            f"--int8: write {args.model} for CTranslate2 first, lmfusion export {args.model} --ctranslate2 fast."
+        )
     import torch
 
     given = {"data": args.data, "sentencepiece_model": args.spm}

@@ -30,6 +30,7 @@ LAYERS = [
     ["lmfusion.fairseq_patches"],
     ["lmfusion.plugin", "lmfusion.search_settings", "lmfusion.hub", "lmfusion.hydra_configs"],
     ["lmfusion.translate_lines", "lmfusion.packing"],
+    ["lmfusion.ctranslate"],
     ["lmfusion", "lmfusion.models"],  # the public API
     ["lmfusion.runs"],
     ["lmfusion.report"],

@@ -1,0 +1,235 @@
+"""Folders of CTranslate2: models without a language model inside, and translation by them.
+
+CTranslate2 runs transformers on CPUs and GPUs, in 8-bit as well (`pip install 'lmfusion[ctranslate2]'`). Its reader of
+fairseq's modules is used; this module checks what it wrote, and adds the tokenizer and the BPE.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from fairseq.models.transformer import TransformerModelBase
+
+from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.errors import InputError
+from lmfusion.hub import Translator, find_checkpoint, load_model
+from lmfusion.text import kit as kits
+from lmfusion.text.codec import TextCodec
+from lmfusion.text.line_map import available_cores
+from lmfusion.translate_lines import WINDOW, Hypothesis, Search, windows
+
+MODEL, TEXT, BPE = "model.bin", "lmfusion.json", "bpe.model"
+TOLERANCE = 1e-3
+"""Greatest difference of a symbol's log-probability that float32 may explain."""
+_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_accurate": "GELUTanh", "gelu_fast": "GELUTanh", "swish": "SWISH"}
+
+
+def is_folder(path: str | Path) -> bool:
+    """Tell whether a path is a folder of CTranslate2."""
+    return (Path(path) / MODEL).is_file()
+
+
+def export(path: str | Path, out: str | Path) -> None:
+    """Write a translation model as a folder of CTranslate2 with its tokenizer and BPE.
+
+    Args:
+        path: a run's folder, a checkpoint or a packed model.
+        out: folder to write.
+
+    Raises:
+        InputError: if the model has a language model inside or is none that CTranslate2 computes, does not hold its
+            BPE, or the folder is there already.
+    """
+    library, out = _library(), Path(out)
+    if out.exists():
+        raise InputError(f"{out} is there already: give another folder, or delete it.")
+    checkpoint = find_checkpoint(Path(path))
+    translator = load_model(checkpoint).float()
+    _check(checkpoint, translator.models[0])
+    state = read_checkpoint(checkpoint)
+    kit = kits.from_state(checkpoint, state) or kits.collect(state["cfg"])
+    if kit is None or not kit.bpe:
+        raise InputError(
+            f"{checkpoint} does not hold its BPE: write it as one file first, lmfusion pack {path} --spm FILE --data "
+            f"FOLDER --out model.lmf, and export that."
+        )
+    spec = _specification(translator)
+    spec.validate()
+    partial = out.with_name(f".{out.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    spec.save(str(partial))
+    _write_kit(kit, translator.max_positions[0], partial)
+    try:
+        _compare(checkpoint, translator, library.Translator(str(partial), compute_type="float32", intra_threads=1))
+    except InputError:
+        shutil.rmtree(partial)
+        raise
+    partial.rename(out)
+
+
+def _library() -> Any:
+    try:
+        import ctranslate2
+    except ImportError as error:
+        raise InputError("ctranslate2 is not installed: pip install 'lmfusion[ctranslate2]'.") from error
+    return ctranslate2
+
+
+def _check(checkpoint: Path, model: Any) -> None:
+    """Refuse what CTranslate2 cannot compute."""
+    inside = [fusion for fusion, _ in model.fusions()] if hasattr(model, "fusions") else []
+    if inside:
+        raise InputError(
+            f"{checkpoint} has a language model inside, which CTranslate2 cannot run: let it translate the text that "
+            f"you have, train a plain transformer on that (distillation, docs/rivals.md), and export the transformer."
+        )
+    if not isinstance(model, TransformerModelBase):
+        raise InputError(f"{checkpoint} is a {type(model).__name__}: CTranslate2 runs transformers only.")
+    cfg = model.decoder.cfg
+    if model.decoder.adaptive_softmax is not None or cfg.no_cross_attention or cfg.cross_self_attention:
+        raise InputError(
+            f"{checkpoint} has an adaptive softmax or no attention of its own to the encoder: CTranslate2 has none."
+        )
+    if cfg.activation_fn not in _ACTIVATIONS:
+        raise InputError(f"{checkpoint}: CTranslate2 has no activation {cfg.activation_fn}.")
+
+
+def _specification(translator: Translator) -> Any:
+    """Return CTranslate2's description of the model, with its weights."""
+    from ctranslate2.converters import fairseq as reader
+    from ctranslate2.specs import common_spec, transformer_spec
+
+    model = translator.models[0]
+    cfg = model.decoder.cfg
+    shared = {
+        "activation": getattr(common_spec.Activation, _ACTIVATIONS[cfg.activation_fn]),
+        "layernorm_embedding": cfg.layernorm_embedding,
+    }
+    sides = []
+    for stack, settings, kind in (
+        (model.encoder, cfg.encoder, transformer_spec.TransformerEncoderSpec),
+        (model.decoder, cfg.decoder, transformer_spec.TransformerDecoderSpec),
+    ):
+        without = settings.normalize_before and stack.layer_norm is None
+        extra = {"project_in_out": model.decoder.project_in_dim is not None} if stack is model.decoder else {}
+        heads, pre_norm = settings.attention_heads, settings.normalize_before
+        sides.append(kind(len(stack.layers), heads, pre_norm=pre_norm, no_final_norm=without, **shared, **extra))
+    spec = transformer_spec.TransformerSpec(*sides)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.requires_grad_(False)
+        reader.set_transformer_encoder(spec.encoder, model.encoder)
+        reader.set_transformer_decoder(spec.decoder, model.decoder)
+    spec.register_source_vocabulary(list(translator.src_dict.symbols))
+    spec.register_target_vocabulary(list(translator.tgt_dict.symbols))
+    spec.config.decoder_start_token, spec.config.add_source_eos = spec.config.eos_token, True
+    return spec
+
+
+def _write_kit(kit: kits.TextKit, positions: int, folder: Path) -> None:
+    (folder / BPE).write_bytes(kit.bpe_file)
+    content = {"tokenizer": kit.tokenizer, "bpe": kit.bpe, "languages": kit.languages, "source_positions": positions}
+    (folder / TEXT).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _compare(checkpoint: Path, translator: Translator, theirs: Any) -> None:
+    """Refuse a model whose log-probabilities of made-up sentences differ: it has a part that was not written."""
+    generator = torch.Generator().manual_seed(1)
+    model = translator.models[0]
+    for length in (1, 7, 23):
+        sides = []
+        for dictionary in (translator.src_dict, translator.tgt_dict):
+            ids = torch.randint(dictionary.nspecial, len(dictionary), (length,), generator=generator)
+            sides.append((ids, [dictionary[each] for each in ids.tolist()]))
+        (source, words), (target, symbols) = sides
+        end = torch.tensor([translator.tgt_dict.eos()])
+        with torch.no_grad():
+            ids = torch.cat([source, end]).unsqueeze(0)
+            output = model(ids, torch.tensor([length + 1]), torch.cat([end, target]).unsqueeze(0))
+            logs = model.get_normalized_probs(output, log_probs=True)[0]
+        ours = logs.gather(1, torch.cat([target, end]).unsqueeze(1)).squeeze(1)
+        scored = theirs.score_batch([words], [symbols])[0].log_probs
+        worst = float((ours - torch.tensor(scored)).abs().max())
+        if not worst <= TOLERANCE:
+            raise InputError(
+                f"{checkpoint}: CTranslate2 gives other probabilities (by up to {worst:.3g}), so the model has a part "
+                f"that it does not know; nothing was written."
+            )
+
+
+class CTranslator:
+    """Translates plain text by a folder that :func:`export` wrote.
+
+    Args:
+        folder: of CTranslate2.
+        int8: compute linear layers in 8-bit integers.
+        device: "cpu" or "cuda".
+
+    Raises:
+        InputError: if ctranslate2 is not installed, or the folder is damaged or not one of ours.
+    """
+
+    def __init__(self, folder: str | Path, *, int8: bool = False, device: str = "cpu") -> None:
+        library, folder = _library(), Path(folder)
+        try:
+            content = json.loads((folder / TEXT).read_text(encoding="utf-8"))
+            content["bpe_file"] = kits.to_tensor((folder / BPE).read_bytes())
+            self._longest = int(content["source_positions"])
+            kit = kits.from_state(folder / TEXT, {kits.ENTRY: {**content, "languages": [], "dictionaries": []}})
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{folder}: {TEXT} or {BPE} of `lmfusion export --ctranslate2` is missing or damaged ({error})."
+            ) from error
+        assert kit is not None
+        self._codec = TextCodec(kit)
+        threads = int(os.environ.get("OMP_NUM_THREADS") or available_cores())
+        kind = "int8" if int8 else "default"
+        try:
+            self._translator = library.Translator(str(folder), device=device, compute_type=kind, intra_threads=threads)
+        except (RuntimeError, ValueError) as error:
+            raise InputError(f"{folder} cannot be read by CTranslate2: {error}.") from error
+
+    def translate_lines(
+        self, lines: Iterable[str], search: Search, *, ahead: bool = True
+    ) -> Iterator[list[Hypothesis]]:
+        """Translate lines as they come in; see :func:`lmfusion.translate_lines.translate_lines`."""
+        for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
+            found = iter(self._translated([line for line in window if line.strip()], search))
+            for line in window:
+                yield next(found) if line.strip() else [Hypothesis("", 0.0)]
+
+    def translate(self, lines: list[str], beam: int = 5) -> list[str]:
+        """Translate texts; return as many."""
+        return [found[0].text for found in self.translate_lines(lines, Search(beam=beam))]
+
+    def _translated(self, lines: list[str], search: Search) -> Iterator[list[Hypothesis]]:
+        sources = [self._codec.encode(line).split()[: self._longest - 1] for line in lines]
+        results = self._translator.translate_batch(
+            sources,
+            beam_size=search.beam,
+            num_hypotheses=search.nbest,
+            max_batch_size=search.batch_size,
+            return_scores=True,
+            **_settings(search),
+        )
+        for result in results:
+            texts = (self._codec.decode(" ".join(symbols)) for symbols in result.hypotheses)
+            yield [Hypothesis(" ".join(text.split()), score) for text, score in zip(texts, result.scores)]
+
+
+_NAMES = {"lenpen": "length_penalty", "max_len_b": "max_decoding_length", "min_len": "min_decoding_length",
+          "no_repeat_ngram_size": "no_repeat_ngram_size"}  # fmt: skip
+
+
+def _settings(search: Search) -> dict[str, Any]:
+    unknown = [name for name in search.settings if name not in _NAMES]
+    if unknown:
+        raise InputError(f"CTranslate2 has no setting {unknown[0]}. It has: {', '.join(_NAMES)}.")
+    return {"max_decoding_length": 200, **{_NAMES[name]: value for name, value in search.settings.items()}}
