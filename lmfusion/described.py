@@ -39,6 +39,14 @@ def start(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
     return {"side": SIDE_NAMES[side], **about, "fingerprint": stored.get("fingerprint")}
 
 
+def heads(config: Mapping[str, Any]) -> str:
+    """Name the heads of a ``lmfusion_heads`` with their kinds, by its configuration; refuse a damaged one."""
+    try:
+        return ", ".join(f"{head['name']} ({head['kind']})" for head in json.loads(config["heads_config"]))
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise InputError(f"its heads_config is damaged ({first_line(error)}). Copy or train it again.") from error
+
+
 def prior(state: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the flags of ``--criterion lm_prior`` in a checkpoint, without ``prior_`` in front; None: another one."""
     flags = dict((state.get("cfg") or {}).get("criterion") or {})

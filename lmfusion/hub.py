@@ -154,7 +154,10 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
     state = read_checkpoint(checkpoint)
     config = model_config(checkpoint, state)
     if "encoder_layers" not in config:
-        raise InputError(f"{checkpoint} is no sequence-to-sequence model: load a language model with lmfusion.load_lm.")
+        other = (
+            "label texts by it with lmfusion predict" if "heads_config" in config else "load it with lmfusion.load_lm"
+        )
+        raise InputError(f"{checkpoint} is no sequence-to-sequence model: {other}.")
     with as_input_error(checkpoint):
         return _build(checkpoint, state, overrides)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lmfusion.checkpoint.reading import DAMAGE, first_line, read_checkpoint
 from lmfusion.convert.variant import names_not_kept
-from lmfusion.described import model_config, prior, start, stored_lm
+from lmfusion.described import heads, model_config, prior, start, stored_lm
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
 from lmfusion.fusion.elmo import chosen_states
@@ -178,6 +178,8 @@ def _kind(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
     trained_as = {getattr(lm, "architecture", None): lm.title for lm in FAMILIES.values() if lm.family != RELEASED}
     if family in trained_as:
         return trained_as[family]
+    if config.get("heads_config"):
+        return f"language model with heads for {heads(config)}"
     if any(key.startswith("encoder.") for key in weights) and any(key.startswith("decoder.") for key in weights):
         return "sequence-to-sequence model"
     return "another fairseq model"
@@ -189,8 +191,9 @@ def _updates(state: Mapping[str, Any]) -> int | None:
 
 
 def _lm_prefix(side: str, weights: Mapping[str, Tensor]) -> str:
-    """Return the prefix of the names of the weights of a side's language model."""
+    """Return the prefix of the names of the weights of a side's language model; a model with heads has one side."""
     prefixes = [f"{STACKS[side]}.{holder}.representation.lm." for holder in ("embed_tokens", "reader")]
+    prefixes += ["representation.lm."] if side == "src" else []
     return next((prefix for prefix in prefixes if any(name.startswith(prefix) for name in weights)), prefixes[0])
 
 
@@ -231,7 +234,7 @@ def _language_model(side: str, config: Mapping[str, Any], weights: Mapping[str, 
 
 
 def _mix(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mix | None:
-    prefix = f"{STACKS[side]}.embed_tokens.representation.mix."
+    prefix = f"{_lm_prefix(side, weights).removesuffix('lm.')}mix."
     if f"{prefix}weights" not in weights:
         return None
     shares = torch.softmax(weights[f"{prefix}weights"].float(), dim=0).tolist()

@@ -73,6 +73,6 @@ table() {
     local title="$1"
     shift
     # shellcheck disable=SC2086  # seeds are words
-    PYTHONPATH="$PWD${PYTHONPATH:+:$PYTHONPATH}" python "$RECIPE/report.py" "$OUT/runs" --title "$title" --rows "$@" \
-        --seeds $SEEDS --save "$OUT/$title"
+    PYTHONPATH="$PWD/recipes${PYTHONPATH:+:$PYTHONPATH}" python "$RECIPE/report.py" "$OUT/runs" --title "$title" \
+        --rows "$@" --seeds $SEEDS --save "$OUT/$title" ${PAGE:+--into "$PAGE"}
 }

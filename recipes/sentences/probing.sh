@@ -7,7 +7,7 @@
 # All models are trained here, of the same BPE, width and updates, but "cloze-shipped" (pretrained/en-cloze.pt: 12,000
 # updates) and the word vectors, which take passes over the text.
 # Needs:    bash scripts/setup.sh, for word vectors gensim (pip install 'lmfusion[static]'); nothing is downloaded.
-# Expect:   the name of each training, then the table, also in OUT/probing.md and OUT/probing.tsv.
+# Expect:   the name of each training, then the table, also in OUT/probing/; PAGE=RESULTS.md renews it there.
 # Run it again after an interruption: finished trainings are skipped, a killed one resumes.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"

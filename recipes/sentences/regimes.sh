@@ -7,7 +7,7 @@
 #   LM=bert.pt bash recipes/sentences/regimes.sh          another language model than the shipped cloze LM
 #
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
-# Expect:   the name of each training, then the table, also in OUT/regimes.md and OUT/regimes.tsv.
+# Expect:   the name of each training, then the table, also in OUT/regimes/; PAGE=RESULTS.md renews it there.
 # Run it again after an interruption: finished trainings are skipped, a killed one resumes.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"

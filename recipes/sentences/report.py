@@ -1,23 +1,29 @@
 #!/usr/bin/env python3
 """The tables of recipes/sentences, from the logs of their trainings.
 
-python recipes/sentences/report.py runs/sentences/runs --title regimes --rows frozen fine-tuned --seeds 1 2 3
+PYTHONPATH=recipes python recipes/sentences/report.py runs/sentences/runs --title regimes --rows frozen fine-tuned \\
+    --seeds 1 2 3 --save runs/sentences/regimes
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
+from study import into_page
+
 from lmfusion.errors import InputError
 
 MEASURES = {"section": "section_accuracy", "synopsis": "synopsis_accuracy", "similarity": "similarity_r"}
 AVERAGE = "average"
+HEADINGS = {"regimes": "Training regimes", "probing": "Frozen language models of each family"}
+RESULTS = Path("recipes/sentences/results")
 
 
 @dataclass(frozen=True)
@@ -84,27 +90,37 @@ def table(found: Sequence[Value], rows: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+def as_tsv(found: Sequence[Value]) -> str:
+    """A line for each value."""
+    lines = ["row\tseed\tmeasure\tvalue\tepoch\tseconds"]
+    lines += [f"{v.row}\t{v.seed}\t{v.measure}\t{v.value}\t{v.epoch}\t{v.seconds:.0f}" for v in found]
+    return "".join(f"{line}\n" for line in lines)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description="Tables of recipes/sentences.")
     parser.add_argument("folder", type=Path, help="the folder of the trainings: ROW/seed-N/TASK/train.log")
-    parser.add_argument("--title", required=True, help="of the table")
+    parser.add_argument("--title", required=True, choices=HEADINGS)
     parser.add_argument("--rows", nargs="+", required=True)
     parser.add_argument("--seeds", nargs="+", type=int, required=True)
-    parser.add_argument("--save", type=Path, help="write PATH.md and PATH.tsv")
+    parser.add_argument("--save", type=Path, required=True, help="folder for report.md and figures.tsv")
+    parser.add_argument("--into", type=Path, help="page whose part of this table is renewed; figures go to results/")
     args = parser.parse_args(words)
     try:
         found = [value for row in args.rows for seed in args.seeds for value in values(args.folder, row, seed)]
+        print(shown := table(found, args.rows))
+        seeds = " ".join(map(str, args.seeds))
+        note = f"Test sets; mean ± standard deviation over seeds {seeds}; accuracy, of similarity Pearson's r."
+        args.save.mkdir(parents=True, exist_ok=True)
+        (args.save / "report.md").write_text(f"# {HEADINGS[args.title]}\n\n{shown}\n\n{note}\n", encoding="utf-8")
+        (args.save / "figures.tsv").write_text(as_tsv(found), encoding="utf-8")
+        if args.into:
+            into_page.fill(args.into, args.save, RESULTS, "sentences", args.title)
+            shutil.copyfile(args.save / "figures.tsv", RESULTS / f"{args.title}.tsv")
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    shown = table(found, args.rows)
-    print(shown)
-    if args.save:
-        lines = ["\t".join(("row", "seed", "measure", "value", "epoch", "seconds"))]
-        lines += [f"{v.row}\t{v.seed}\t{v.measure}\t{v.value}\t{v.epoch}\t{v.seconds:.0f}" for v in found]
-        args.save.with_suffix(".tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        args.save.with_suffix(".md").write_text(f"{shown}\n", encoding="utf-8")
     return 0
 
 

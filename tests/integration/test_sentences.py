@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 import re
 from itertools import islice
@@ -93,6 +94,13 @@ def test_one_task_on_a_frozen_model(commands: Any, lm_files: dict[str, Path], ta
     made = commands.ok(*training(commands, lm_files["src"], places(tasks, "section"), tmp_path, 100, *flags))
     assert '"train_num_updates": "3"' in made
     commands.ok("lmfusion", "predict", tmp_path, "--input", tasks / "section-valid.tsv")
+    shown = commands.ok("lmfusion", "inspect", tmp_path / "checkpoint_last.pt", "--json")
+    found, _ = json.JSONDecoder().raw_decode(shown[shown.index("{") :])
+    assert "section (class)" in found["kind"]
+    (lm,) = found["language_models"]
+    assert (lm["kind"], lm["frozen"], lm["parameters"]) == ("cloze language model", True, found["frozen"])
+    assert sum(found["mixes"][0]["shares"].values()) == pytest.approx(1)
+    assert "lmfusion predict" in commands.run("lmfusion", "translate", tmp_path, tasks / "section-valid.tsv").output
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,24 @@ Sie können diese Bibliothek in eigenen Programmen nutzen, wenn Sie die Lizenz n
 Es gibt viele Wege, die Optionen dieses Editors zu setzen, und keiner von ihnen ist falsch.
 Der Server ist in der Lage, mehr als eine Anfrage zur gleichen Zeit zu beantworten.
 Mit diesem Modul hat die Sprache einen schnellen Parser für alle diese Formate."""
+DATE = "Sat, 17 May 2025 09:27:57 UTC"  # of a release
 HELD_OUT = {
     "en": "The quick viewer shows every picture of the folder in the order of its name.",
     "de": "Der schnelle Betrachter zeigt jedes Bild des Ordners in der Reihenfolge des Namens.",
 }
+
+
+def make_lists(folder: Path, texts: dict[str, str]) -> Path:
+    """A folder as apt leaves it: the archive's name in front, slashes made underscores, underscores quoted."""
+    folder.mkdir()
+    rows = ""
+    for name, text in texts.items():
+        file = f"archive.example/debian/dists/bookworm/{name}".replace("_", "%5f").replace("/", "_")
+        (folder / file).write_text(text, encoding="utf-8")
+        rows += f" {hashlib.sha256(text.encode()).hexdigest()} {len(text.encode())} {name}\n"
+    release = f"Origin: Debian\nCodename: bookworm\nVersion: 12.11\nDate: {DATE}\nSHA256:\n{rows}"
+    (folder / "archive.example_debian_dists_bookworm_InRelease").write_text(release, encoding="utf-8")
+    return folder
 
 
 def make_corpus(folder: Path) -> Path:

@@ -13,8 +13,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "data-prep" / "debian"))
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 import build
 from debian_corpus import indices, output
+from debian_packages import DATE, make_lists
 
 ENGLISH = """\
 Package: libogg-dev
@@ -37,25 +40,11 @@ Description-de: Bibliothek für Ogg-Bitstreams - Entwicklungsdateien
  welche zur Anwendungsentwicklung mit libogg benötigt werden.
 """
 PACKAGES = "Package: libogg-dev\nSource: libogg\n\nPackage: zsync\nVersion: 0.6.2-3\n"
-DATE = "Sat, 17 May 2025 09:27:57 UTC"
 NAMES = {
     "main/binary-amd64/Packages": PACKAGES,
     "main/i18n/Translation-en": ENGLISH,
     "main/i18n/Translation-de": GERMAN,
 }
-
-
-def make_lists(folder: Path, texts: dict[str, str]) -> Path:
-    """A folder as apt leaves it: the archive's name in front, slashes made underscores, underscores quoted."""
-    folder.mkdir()
-    rows = ""
-    for name, text in texts.items():
-        file = f"archive.example/debian/dists/bookworm/{name}".replace("_", "%5f").replace("/", "_")
-        (folder / file).write_text(text, encoding="utf-8")
-        rows += f" {hashlib.sha256(text.encode()).hexdigest()} {len(text.encode())} {name}\n"
-    release = f"Origin: Debian\nCodename: bookworm\nVersion: 12.11\nDate: {DATE}\nSHA256:\n{rows}"
-    (folder / "archive.example_debian_dists_bookworm_InRelease").write_text(release, encoding="utf-8")
-    return folder
 
 
 @pytest.fixture

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "data-prep" / "debian"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 import sentence_tasks
 from debian_corpus.labelled import GROUP_OF, MAX_WORDS
-from test_debian_build import make_lists
+from debian_packages import make_lists
 
 from lmfusion.text.labelled import read_examples
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import runpy
+import sys
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[3] / "recipes"))
 REPORT = runpy.run_path(str(Path(__file__).parents[3] / "recipes" / "sentences" / "report.py"))
 
 
@@ -40,7 +42,7 @@ def test_means_and_spreads_over_seeds(tmp_path: Path, capsys: pytest.CaptureFixt
     for seed, section in sections.items():
         log(tmp_path / "multi" / f"seed-{seed}" / "all", [(0.1, three(0.0)), (0.3, three(section)), (0.2, three(1.0))])
         log(tmp_path / "pair" / f"seed-{seed}" / "synopsis", [(0.3, {"synopsis_accuracy": 0.25})])
-    words = [str(tmp_path), "--title", "t", "--rows", "multi", "pair", "--seeds", "1", "2", "3", "--save"]
+    words = [str(tmp_path), "--title", "regimes", "--rows", "multi", "pair", "--seeds", "1", "2", "3", "--save"]
     assert REPORT["main"]([*words, str(tmp_path / "t")]) == 0
     lines = capsys.readouterr().out.splitlines()
     spread = stdev(sections.values())
@@ -48,7 +50,7 @@ def test_means_and_spreads_over_seeds(tmp_path: Path, capsys: pytest.CaptureFixt
     wanted = f"| multi | 0.600 ± {spread:.3f} | 0.500 ± 0.000 | 0.300 ± 0.000 | {mean(averages):.3f} ±"
     assert lines[2].startswith(wanted)
     assert lines[3] == "| pair |  | 0.250 ± 0.000 |  |  |"
-    saved = [line.split("\t") for line in (tmp_path / "t.tsv").read_text(encoding="utf-8").splitlines()]
+    saved = [line.split("\t") for line in (tmp_path / "t" / "figures.tsv").read_text(encoding="utf-8").splitlines()]
     assert ["multi", "2", "section_accuracy", "0.5", "2", "21"] in saved
 
 
@@ -57,5 +59,6 @@ def test_a_training_that_is_missing_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], row: str, message: str
 ) -> None:
     log(tmp_path / "broken" / "seed-1" / "all", [(0.1, three(0.0))], done=False)
-    assert REPORT["main"]([str(tmp_path), "--title", "t", "--rows", row, "--seeds", "1"]) == 2
+    words = [str(tmp_path), "--title", "probing", "--rows", row, "--seeds", "1", "--save", str(tmp_path / "t")]
+    assert REPORT["main"](words) == 2
     assert message in capsys.readouterr().err
