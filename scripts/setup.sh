@@ -88,6 +88,11 @@ require_same_python() {
 }
 
 make_venv() {
+    if [[ -L "$VENV" ]]; then
+        die "$VENV is a link, and what it leads to was made for another folder; making it again would empty that." \
+            "Remove the link and run this again: rm $VENV" \
+            "or use that environment as it is: activate it, and set NO_SETUP=1 for the recipes"
+    fi
     if [[ -e "$VENV" ]]; then
         say "$VENV does not work (an interrupted run, or a folder that was moved): making it again"
     else
