@@ -16,6 +16,7 @@ from lmfusion.convert.variant import names_not_kept
 from lmfusion.described import heads, model_config, prior, start, stored_lm
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
+from lmfusion.fusion.denoiser import CODES
 from lmfusion.fusion.elmo import chosen_states
 from lmfusion.lm.huggingface_config import ADAPTER
 from lmfusion.lm.interface import PretrainedLM
@@ -180,6 +181,8 @@ def _kind(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
         return trained_as[family]
     if config.get("heads_config"):
         return f"language model with heads for {heads(config)}"
+    if CODES in weights:
+        return "sequence-to-sequence model that learned to denoise"
     if any(key.startswith("encoder.") for key in weights) and any(key.startswith("decoder.") for key in weights):
         return "sequence-to-sequence model"
     return "another fairseq model"

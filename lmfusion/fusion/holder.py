@@ -16,6 +16,7 @@ from lmfusion.checkpoint.reading import read_checkpoint, stored_model_config
 from lmfusion.checkpoint.starting_point import starts_from
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import SIDES
+from lmfusion.fusion.denoiser import fit_denoiser
 from lmfusion.fusion.interface import Fusion
 from lmfusion.lm.transformer.base import check_beam
 
@@ -82,8 +83,8 @@ class HoldsLMs(nn.Module):
         super().prepare_for_inference_(cfg)  # type: ignore[misc]
 
     def load_state_dict(self, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-        """Load weights as fairseq does, and note whether the LMs inside have got theirs."""
-        result = super().load_state_dict(state_dict, *args, **kwargs)
+        """Load weights as fairseq does, those of a denoiser too, and note whether the LMs inside have got theirs."""
+        result = super().load_state_dict(fit_denoiser(state_dict, self), *args, **kwargs)
         missing = result.missing_keys if result is not None else []
         self.needs_weights = self.needs_weights and any(".representation.lm." in name for name in missing)
         return result
