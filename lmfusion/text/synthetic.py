@@ -74,7 +74,8 @@ def main() -> None:
     if args.out.exists():
         raise textio.DataError(f"{args.out} is there already: give another folder, or delete it.")
     corpus = Corpus(args.corpus, args.source_lang, args.target_lang, (), ())
-    added = list(made_up(*args.add, args.tag))
+    source, target = args.add
+    added = list(made_up(source, target, args.tag))
     given = real(corpus, args.pairs) * args.upsample
     partial = args.out.with_name(f".{args.out.name}.partial")
     partial.mkdir(parents=True, exist_ok=True)
