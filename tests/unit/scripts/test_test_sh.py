@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,6 +15,9 @@ STUB = """#!/usr/bin/env bash
 { printf "%s" "$(basename "$0")"; printf " [%s]" "$@"; echo; } >>calls
 exit STATUS
 """
+
+
+PYTEST = f"python [-m] [pytest] [-n] [{os.sysconf('SC_NPROCESSORS_ONLN')}] [--dist] [loadfile]"
 
 
 @pytest.fixture
@@ -45,18 +49,18 @@ def run(clone: Path, script: str, *arguments: str) -> tuple[int, list[str]]:
 def test_sets_up_then_lints_then_tests(clone: Path) -> None:
     status, calls = run(clone, "test.sh")
     assert status == 0
-    assert calls == ["setup", *LINT, "python [-m] [pytest]"]
+    assert calls == ["setup", *LINT, PYTEST]
 
 
 def test_slow_selects_all_tests_and_the_rest_is_passed_on(clone: Path) -> None:
     _, calls = run(clone, "test.sh", "--slow", "tests/unit", "-k", "bleu or cli")
-    assert calls[-1] == "python [-m] [pytest] [-m] [slow or not slow] [tests/unit] [-k] [bleu or cli]"
+    assert calls[-1] == f"{PYTEST} [-m] [slow or not slow] [tests/unit] [-k] [bleu or cli]"
 
 
 @pytest.mark.parametrize(("tool", "status"), [("ruff", 1), ("mypy", 1), ("python", 5)])
 def test_any_failure_is_the_status_and_all_is_run(clone: Path, tool: str, status: int) -> None:
     stub(clone, tool, status)
-    assert run(clone, "test.sh") == (status, ["setup", *LINT, "python [-m] [pytest]"])
+    assert run(clone, "test.sh") == (status, ["setup", *LINT, PYTEST])
 
 
 def test_lint_passes_fix_on_to_ruff(clone: Path) -> None:
