@@ -153,7 +153,7 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
     checkpoint = find_checkpoint(Path(path))
     state = read_checkpoint(checkpoint)
     config = model_config(checkpoint, state)
-    if "encoder_layers" not in config:
+    if not {"encoder_layers", "prefix_lm"} & set(config):
         other = (
             "label texts by it with lmfusion predict" if "heads_config" in config else "load it with lmfusion.load_lm"
         )
