@@ -76,7 +76,7 @@ def seeded_orders(tasks: int, seed: int, update: int) -> list[list[int]]:
 
 
 def unwrapped(model: Any) -> Any:
-    """Return fairseq's model itself, out of the one or two wrappers that training by several processes puts around it."""
+    """Return fairseq's model itself, out of the wrappers that training by several processes puts around it."""
     while not isinstance(model, BaseFairseqModel):
         model = model.module
     return model
