@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lmfusion.checkpoint.reading import read_checkpoint
 
 TASK = ("--task", "lmfusion_translation", "--criterion", "translation_tasks", "--arch", "lmfusion_tiny")
