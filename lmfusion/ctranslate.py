@@ -22,7 +22,7 @@ from lmfusion.hub import Translator, find_checkpoint, load_model
 from lmfusion.text import kit as kits
 from lmfusion.text.codec import TextCodec
 from lmfusion.text.line_map import available_cores
-from lmfusion.translate_lines import WINDOW, Hypothesis, Search, windows
+from lmfusion.translate_lines import WINDOW, Done, Hypothesis, Search, windows
 
 MODEL, TEXT, BPE = "model.bin", "lmfusion.json", "bpe.model"
 TOLERANCE = 1e-3
@@ -197,13 +197,15 @@ class CTranslator:
             raise InputError(f"{folder} cannot be read by CTranslate2: {error}.") from error
 
     def translate_lines(
-        self, lines: Iterable[str], search: Search, *, ahead: bool = True
+        self, lines: Iterable[str], search: Search, *, ahead: bool = True, done: Done | None = None
     ) -> Iterator[list[Hypothesis]]:
         """Translate lines as they come in; see :func:`lmfusion.translate_lines.translate_lines`."""
         for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
             found = iter(self._translated([line for line in window if line.strip()], search))
             for line in window:
                 yield next(found) if line.strip() else [Hypothesis("", 0.0)]
+            if done:
+                done(len(window))
 
     def translate(self, lines: list[str], beam: int = 5) -> list[str]:
         """Translate texts; return as many."""

@@ -33,10 +33,10 @@ def stored_lm(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def start(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe the language model that a side started from: side, integration, kind, fingerprint as pretrained."""
+    """Describe the language model that a side, or both, started from: side, integration, kind, fingerprint as read."""
     stored = stored_lm(side, config)
-    about = {"fusion": str(config.get(f"{side}_fusion")), "kind": stored.get("title")}
-    return {"side": SIDE_NAMES[side], **about, "fingerprint": stored.get("fingerprint")}
+    about = {"fusion": str(config.get(f"{side}_fusion", "prefix_lm")), "kind": stored.get("title")}
+    return {"side": SIDE_NAMES.get(side, "both"), **about, "fingerprint": stored.get("fingerprint")}
 
 
 def heads(config: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,13 @@ _ODD_CONTENT = (
 
 
 class Translator(hub_utils.GeneratorHubInterface):
-    """A loaded model that translates: fairseq's hub interface, with sources cut as in training (--truncate-source)."""
+    """A loaded model that translates: fairseq's hub interface, with sources cut as in training (--truncate-source).
+
+    Attributes:
+        after_batch: told the number of sentences of each batch that is translated.
+    """
+
+    after_batch: Callable[[int], Any] = staticmethod(lambda sentences: None)
 
     def encode(self, sentence: str) -> Tensor:
         """Encode text as token ids that end in </s>.
@@ -130,6 +136,7 @@ class Translator(hub_utils.GeneratorHubInterface):
         sizes = self.cfg.dataset
         for batch in dataset.batch_by_size(indices, max_tokens=sizes.max_tokens, max_sentences=sizes.batch_size):
             yield dataset.collater([dataset[index] for index in batch])
+            self.after_batch(len(batch))
 
 
 def load_model(path: str | Path, **overrides: Any) -> Translator:
@@ -153,7 +160,7 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
     checkpoint = find_checkpoint(Path(path))
     state = read_checkpoint(checkpoint)
     config = model_config(checkpoint, state)
-    if "encoder_layers" not in config:
+    if not {"encoder_layers", "prefix_lm"} & set(config):
         other = (
             "label texts by it with lmfusion predict" if "heads_config" in config else "load it with lmfusion.load_lm"
         )

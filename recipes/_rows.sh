@@ -93,6 +93,16 @@ lstm() {
     FUSION=(--arch lstm_lmfusion)
 }
 
+# prefix_lm: from here on the rows train a decoder-only model, source and target in one row, with as many parameters in its
+# layers as the transformer has in encoder and decoder (those of a decoder layer are 4/3 of an encoder layer's); sets FUSION
+# to its flags. PREFIX_LAYERS gives another number of layers.
+prefix_lm() {
+    S2S_SHAPE=(--decoder-embed-dim "$S2S_DIM" --decoder-ffn-embed-dim "$S2S_FFN" --decoder-attention-heads "$S2S_HEADS"
+        --decoder-layers "${PREFIX_LAYERS:-$((S2S_LAYERS * 7 / 3))}" --share-decoder-input-output-embed
+        --dropout "$S2S_DROPOUT" --attention-dropout "$S2S_ATTENTION_DROPOUT")
+    FUSION=(--arch prefix_lm)
+}
+
 # row FLAGS...: train this row's model, generate, score; its run folder is called as its script. With TRAIN_ONLY=1 the
 # test set is left alone, as it has to be while settings are chosen.
 row() {

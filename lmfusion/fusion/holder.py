@@ -22,6 +22,10 @@ from lmfusion.lm.transformer.base import check_beam
 
 logger = logging.getLogger(__name__)
 
+PREFIX = "prefix"
+"""In the place of a side in the names of flags: both sides are one language model, ``--prefix-lm``."""
+_PLACES = (*SIDES, PREFIX)
+
 
 class HoldsLMs(nn.Module):
     """The part of a fairseq encoder-decoder model that takes care of the language models inside.
@@ -128,12 +132,12 @@ def use_stored_lm(cfg: Any) -> bool:
         stored = stored_model_config(read_checkpoint(path))
         for side in missing:
             setattr(cfg, f"{side}_lm_config", stored.get(f"{side}_lm_config"))
-    return any(getattr(cfg, f"{side}_lm_config", None) for side in SIDES)
+    return any(getattr(cfg, f"{side}_lm_config", None) for side in _PLACES)
 
 
 def _served(cfg: Any) -> list[str]:
     """Return the sides for which a language model's file is named; a model need not have both sides."""
-    return [side for side in SIDES if getattr(cfg, f"{side}_lm", None)]
+    return [side for side in _PLACES if getattr(cfg, f"{side}_lm", None)]
 
 
 def remember(cfg: Any, name: str, value: str | None) -> None:

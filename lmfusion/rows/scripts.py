@@ -43,6 +43,8 @@ def needs(row: str) -> list[str]:
     """Return the scripts of the language models that a row uses."""
     if row.endswith("_bert"):
         return [SOURCE_BERT]
+    if row.endswith("_causal"):
+        return [TARGET_LM]
     return [script for side, script in (("src_", SOURCE_LM), ("tgt_", TARGET_LM)) if side in row]
 
 

@@ -30,6 +30,7 @@ def files(commands: Any, tmp_path: Path) -> dict[str, Path]:
     return paths
 
 
+@pytest.mark.slow
 def test_vectors_train_resume_generate_and_are_shown(commands: Any, files: dict[str, Path], tmp_path: Path) -> None:
     flags = ["--arch", "lmfusion_tiny", "--src-fusion", "elmo", "--src-lm", files["en"]]
     flags += ["--tgt-fusion", "finetune", "--tgt-lm", files["de"]]

@@ -6,7 +6,7 @@ import re
 
 from lmfusion.report.page.command_line import Flags
 
-LM_PRIOR, LSTM = "LM-PRIOR", "LSTM"
+LM_PRIOR, LSTM, PREFIX_LM = "LM-PRIOR", "LSTM", "PREFIX-LM"
 BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
 _FUSIONS = {"elmo": "ELMO", "finetune": "FT", "ft": "FT"}
 _CELL = re.compile(r"(src|tgt)_(elmo|ft)(_|$)")
@@ -42,6 +42,8 @@ def name(flags: Flags) -> str:
     """Return the strategy of a sequence-to-sequence training, or of the lead baseline, in the paper's words."""
     if flags.program == "lead.py":
         return f"{LEAD}-{flags.get('sentences') or 1}"
+    if flags.get("arch") == "prefix_lm":
+        return f"{PREFIX_LM}+INITIALISE" if flags.get("prefix-lm") else PREFIX_LM
     parts = fusions(flags)
     if not parts and flags.has("share-all-embeddings"):
         parts = [SHARED]
