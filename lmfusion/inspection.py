@@ -193,8 +193,7 @@ def _kind(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
 
 
 def _updates(state: Mapping[str, Any]) -> int | None:
-    history = state.get("optimizer_history") or [{}]
-    return history[-1].get("num_updates")
+    return (state.get("optimizer_history") or [{}])[-1].get("num_updates")
 
 
 def _lm_prefix(side: str, weights: Mapping[str, Tensor]) -> str:

@@ -6,7 +6,7 @@ import re
 
 from lmfusion.report.page.command_line import Flags
 
-LM_PRIOR, LSTM, PREFIX_LM = "LM-PRIOR", "LSTM", "PREFIX-LM"
+LM_PRIOR, LSTM, PREFIX_LM, PRETRAINED = "LM-PRIOR", "LSTM", "PREFIX-LM", "PRETRAINED"
 BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
 _FUSIONS = {"elmo": "ELMO", "finetune": "FT", "ft": "FT"}
 _CELL = re.compile(r"(src|tgt)_(elmo|ft)(_|$)")
@@ -18,8 +18,8 @@ PAPER_ORDER = (
 
 
 def is_language_model(flags: Flags) -> bool:
-    """Tell whether the command pretrains a language model."""
-    return flags.get("task") == "language_modeling"
+    """Tell whether the command pretrains a language model, or a whole model by denoising."""
+    return flags.get("task") in ("language_modeling", "denoising")
 
 
 def fusions(flags: Flags) -> list[str]:
@@ -51,6 +51,8 @@ def name(flags: Flags) -> str:
         parts = [*(parts or [BASELINE]), SHDEMB]
     if flags.get("criterion") == "lm_prior":
         parts = [*(parts or [BASELINE]), LM_PRIOR]
+    if flags.get("finetune-from-model"):
+        parts = [*(parts or [BASELINE]), PRETRAINED]
     if (flags.get("arch") or "").startswith("lstm"):
         parts = [LSTM, *parts]
     return "+".join(parts) or BASELINE

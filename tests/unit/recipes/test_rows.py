@@ -127,6 +127,7 @@ def test_both_folders_have_the_same_rows_but_for_lead() -> None:
         *RIVALS,
         *PREFIX_LMS,
         *MADE_UP,
+        "denoising",
         "tgt_shallow",
         "rivals",
         "shared_bitext_bpe",
@@ -184,6 +185,29 @@ def test_a_prefix_lm_has_as_many_parameters_in_its_layers_as_the_baseline(name: 
         model = ARCH_MODEL_REGISTRY[args.arch].build_model(cfg, task)
         layers.append(sum(value.numel() for key, value in model.named_parameters() if ".layers." in key))
     assert layers[0] == pytest.approx(layers[1], rel=0.01)
+
+
+def test_a_denoiser_of_both_languages_has_the_sizes_of_the_row_that_starts_from_it(recipes: Recipes) -> None:
+    for row in ("shared", "denoising"):
+        done = recipes.run(f"debian_ende/{row}.sh", DENOISER_UPDATES="70")
+        assert done.returncode == 0, done.stderr
+    shared, command = (recipes.command(row, "train") for row in ("shared", "denoising"))
+    start = ["--finetune-from-model", f"{recipes.out}/denoiser/checkpoints/checkpoint_best.pt"]
+    assert command == [word.replace("/shared/", "/denoising/") for word in shared] + start
+    denoiser = recipes.command("denoiser", "train")
+    (merged,) = [call for call in recipes.calls() if "lmfusion.text.merged" in call]
+    assert merged[-4:-2] == [f"{recipes.out}/data/lm.en", f"{recipes.out}/data/lm.de"]
+    assert merged[-1] == denoiser[1]
+    found = []
+    for words, task in ((denoiser, "denoising"), (command, "translation")):
+        args = options.parse_args_and_arch(options.get_training_parser(task), without_user_dir(words))
+        found.append(convert_namespace_to_omegaconf(args))
+    sizes = [{key: value for key, value in cfg.model.items() if key != "data"} for cfg in found]
+    assert sizes[0] == sizes[1]
+    noise = found[0].task
+    assert (noise.mask, noise.poisson_lambda, noise.mask_random, noise.replace_length) == (0.35, 3.5, 0.1, 1)
+    assert (noise.mask_length, noise.sample_break_mode, noise.rotate, noise.insert) == ("span-poisson", "eos", 0, 0)
+    assert found[0].optimization.max_update == 70
 
 
 def test_shallow_fusion_takes_the_weight_that_is_best_on_the_validation_set(recipes: Recipes) -> None:

@@ -28,6 +28,7 @@ from lmfusion.report.page.command_line import parse
         ("--arch lmfusion_tiny --share-all-embeddings --criterion lm_prior", "SHARED+LM-PRIOR"),
         ("--arch src_elmo --criterion label_smoothed_cross_entropy", "SRC-ELMO"),
         ("--arch prefix_lm --share-decoder-input-output-embed", "PREFIX-LM"),
+        ("--arch lmfusion_tiny --share-all-embeddings --finetune-from-model x.pt", "SHARED+PRETRAINED"),
         ("--arch prefix_lm --prefix-lm x.pt", "PREFIX-LM+INITIALISE"),
     ],
 )
