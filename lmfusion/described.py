@@ -10,6 +10,7 @@ from typing import Any
 from lmfusion.checkpoint.reading import first_line
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import SIDE_NAMES
+from lmfusion.fusion.denoiser import CODES
 from lmfusion.lm.old_checkpoints import modern_side
 
 
@@ -53,3 +54,19 @@ def prior(state: Mapping[str, Any]) -> dict[str, Any] | None:
     if flags.get("_name") != "lm_prior":
         return None
     return {name.removeprefix("prior_"): value for name, value in flags.items() if name.startswith("prior_")}
+
+
+def why_no_translator(config: Mapping[str, Any], weights: Mapping[str, Any]) -> str:
+    """Say why a model cannot be loaded to translate, and what it is for; empty where it can.
+
+    Args:
+        config: of the model, as plain values.
+        weights: of the model, by name.
+    """
+    if "heads_config" in config:
+        return "is no sequence-to-sequence model: label texts by it with lmfusion predict"
+    if not {"encoder_layers", "prefix_lm"} & set(config):
+        return "is no sequence-to-sequence model: load it with lmfusion.load_lm"
+    if CODES in weights:
+        return "learned to denoise, not to translate: start a translation from it with --finetune-from-model"
+    return ""

@@ -18,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from lmfusion.checkpoint.reading import first_line, model_config, read_checkpoint
+from lmfusion.described import why_no_translator
 from lmfusion.errors import InputError
 from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
@@ -154,17 +155,12 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
         The model in evaluation mode, with fairseq's methods (``translate``, ``score``, ``sample``).
 
     Raises:
-        InputError: if there is no checkpoint there, it cannot be read or is no such model, or its dictionaries are
-            not where they were.
+        InputError: if there is no checkpoint there, it is damaged or no such model, or lacks its dictionaries.
     """
     checkpoint = find_checkpoint(Path(path))
     state = read_checkpoint(checkpoint)
-    config = model_config(checkpoint, state)
-    if not {"encoder_layers", "prefix_lm"} & set(config):
-        other = (
-            "label texts by it with lmfusion predict" if "heads_config" in config else "load it with lmfusion.load_lm"
-        )
-        raise InputError(f"{checkpoint} is no sequence-to-sequence model: {other}.")
+    if reason := why_no_translator(model_config(checkpoint, state), state["model"]):
+        raise InputError(f"{checkpoint} {reason}.")
     with as_input_error(checkpoint):
         return _build(checkpoint, state, overrides)
 

@@ -7,8 +7,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from lmfusion.errors import InputError
 from lmfusion.lm.symbols import check_symbols, decode_symbols
 from lmfusion.lm.vocabulary import Vocabulary
+from lmfusion.text.kit import BPE
 
 _NAME = "symbol_table"
 CODES = f"{_NAME}.codes"
@@ -21,8 +23,18 @@ def keep_symbols(model: nn.Module, task: Any) -> None:
     Args:
         model: of fairseq's kind with encoder and decoder.
         task: fairseq's; one that denoises puts ``<mask>`` behind the symbols of the data.
+
+    Raises:
+        InputError: if it would mask whole words of a BPE that it could not load.
     """
     if hasattr(task, "mask_idx"):
+        settings: Any = getattr(task, "cfg", None)
+        bpe = getattr(settings, "bpe", None)
+        if bpe in BPE and str(settings.mask_length) != "subword":
+            raise InputError(
+                f"--bpe {bpe}: fairseq would mask whole words by it, and does not give it its file; leave it out, and "
+                f"spans are counted in symbols."
+            )
         model.add_module(_NAME, Vocabulary(task.source_dictionary.symbols))
 
 

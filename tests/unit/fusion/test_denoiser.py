@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from fairseq.tasks import setup_task
 from lmfusion.consumers.lstm import LSTMFusion
 from lmfusion.errors import InputError
 from lmfusion.fusion.model import TransformerLMFusion
+from lmfusion.hub import load_model
 from lmfusion.inspection import inspect_checkpoint
 from lmfusion.lm.symbols import dictionary_of
 
@@ -99,6 +101,16 @@ def test_a_language_model_without_a_mask_has_no_place_in_a_denoiser(make_cell: A
         TransformerLMFusion.build_model(make_cell("elmo", "none"), denoising(dictionary))
 
 
+@pytest.mark.parametrize(("length", "refused"), [("span-poisson", True), ("subword", False)])
+def test_whole_words_of_a_bpe_that_fairseq_cannot_load_are_refused(
+    make_cfg: Any, dictionary: Dictionary, length: str, refused: bool
+) -> None:
+    task = denoising(dictionary)
+    task.cfg = SimpleNamespace(bpe="sentencepiece", mask_length=length)
+    with pytest.raises(InputError, match="--bpe sentencepiece") if refused else nullcontext():
+        TransformerLMFusion.build_model(make_cfg(), task)
+
+
 def test_inspect_tells_a_denoiser_from_a_translation_model(
     make_cfg: Any, dictionary: Dictionary, tmp_path: Path
 ) -> None:
@@ -110,6 +122,15 @@ def test_inspect_tells_a_denoiser_from_a_translation_model(
         torch.save({"args": None, **state}, tmp_path / "model.pt")
         kinds.append(inspect_checkpoint(tmp_path / "model.pt").kind)
     assert kinds == ["sequence-to-sequence model that learned to denoise", "sequence-to-sequence model"]
+
+
+def test_a_denoiser_is_not_loaded_to_translate(make_cfg: Any, dictionary: Dictionary, tmp_path: Path) -> None:
+    cfg = make_cfg()
+    model = TransformerLMFusion.build_model(cfg, denoising(dictionary))
+    config = {"model": {**vars(cfg), "_name": "transformer_lmfusion"}, "task": {"_name": "denoising", "data": "."}}
+    torch.save({"args": None, "cfg": config, "model": model.state_dict()}, tmp_path / "model.pt")
+    with pytest.raises(InputError, match="--finetune-from-model"):
+        load_model(tmp_path / "model.pt")
 
 
 @pytest.fixture
