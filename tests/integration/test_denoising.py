@@ -80,6 +80,7 @@ def test_the_same_command_gives_the_same_weights(commands: Any, both: Path, tmp_
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.slow
 def test_what_cannot_start_a_translation_is_refused_in_one_line(commands: Any, both: Path, tmp_path: Path) -> None:
     denoiser = tmp_path / "denoiser"
     commands.ok(*denoising(commands, both, denoiser, 1))
