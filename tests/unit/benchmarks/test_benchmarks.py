@@ -59,7 +59,6 @@ def test_other_programs_translate_as_the_baseline(measure: Measure) -> None:
     assert cells(table, "speed / fairseq transformer")["fairseq transformer"] == "1.00× (1.00–1.00)"
 
 
-
 def test_a_row_that_does_not_exist_is_refused(module: Callable[[str], Any], capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("training", "generation"):
         with pytest.raises(SystemExit):
