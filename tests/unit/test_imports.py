@@ -32,6 +32,7 @@ LAYERS = [
     ["lmfusion.translate_lines", "lmfusion.packing"],
     ["lmfusion.ctranslate"],
     ["lmfusion", "lmfusion.models"],  # the public API
+    ["lmfusion.planning"],
     ["lmfusion.runs"],
     ["lmfusion.report"],
     ["lmfusion.rows"],
