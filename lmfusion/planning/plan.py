@@ -56,7 +56,7 @@ class Plan:
         read_macs: of reading the source, by token; of the whole model where it cannot write.
         write_macs: of decoding a token with the beam, all hypotheses together; None: it cannot write.
         tokens_per_update: of all processes, at most.
-        updates, epochs: of the training; epochs are None where the amount of text is not known.
+        updates, epochs: of the training; epochs read all shards, and are None where the amount of text is not known.
         tokens_per_second: of all processes.
         hours: of the training.
         data_bytes: of the binarized text.
@@ -107,7 +107,7 @@ def _plan(asked: Asked, text: Text, request: Request, found: list[Part], cost: C
     batch = _batch(cfg, asked.length)
     an_update = batch * asked.gpus * int(cfg.optimization.update_freq[0])
     tokens = text.tokens if asked.tokens is None else asked.tokens
-    updates = _updates(cfg, tokens, an_update)
+    updates = _updates(cfg, tokens, text.shards, an_update)
     epochs = None if tokens is None else updates * an_update / tokens
     peak = asked.machine.single if precision(cfg.common).name == "fp32" else asked.machine.half
     speed = asked.gpus * peak * 1e12 * asked.share / (2 * cost.train)
@@ -126,7 +126,7 @@ def _plan(asked: Asked, text: Text, request: Request, found: list[Part], cost: C
         hours=updates * an_update / speed / 3600,
         data_bytes=binarized_bytes(text, vocabulary, 1 + request.sequence_to_sequence),
         checkpoint_bytes=checkpoint_bytes(cfg, weights, trained),
-        checkpoints=checkpoints_kept(cfg, epochs or 0.0, updates),
+        checkpoints=checkpoints_kept(cfg, text.shards * (epochs or 0.0), updates),
     )
 
 
@@ -139,12 +139,12 @@ def _batch(cfg: Any, length: int) -> int:
     raise InputError("no size of a batch: give --max-tokens N (or --batch-size) among the flags of fairseq-train.")
 
 
-def _updates(cfg: Any, tokens: int | None, an_update: int) -> int:
-    """Return the number of updates until the first limit is reached."""
+def _updates(cfg: Any, tokens: int | None, shards: int, an_update: int) -> int:
+    """Return the number of updates until the first limit is reached; an epoch of fairseq's reads one shard."""
     most = int(cfg.optimization.max_update)
     epochs = int(cfg.optimization.max_epoch)
     if epochs > 0 and tokens is not None:
-        by_epochs = max(1, epochs * tokens // an_update)
+        by_epochs = max(1, epochs * tokens // shards // an_update)
         return min(most, by_epochs) if most > 0 else by_epochs
     if most > 0:
         return most

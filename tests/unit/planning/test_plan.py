@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.data import indexed_dataset
 from fairseq.trainer import Trainer
 
 import lmfusion
@@ -149,6 +150,24 @@ def test_epochs_end_where_the_text_does() -> None:
     assert (found.updates, found.epochs) == (300, 3.0)
     assert found.data_bytes == 4000 * 2 + 400 * 12
     assert found.checkpoints == 4  # last, best and two epochs
+
+
+def test_an_epoch_reads_a_shard(tmp_path: Path) -> None:
+    folders = []
+    for number, sentences in enumerate((40, 60)):
+        folder = tmp_path / f"shard{number}"
+        folder.mkdir()
+        made_up(folder, TYPES, None, LENGTH, {})
+        builder = indexed_dataset.make_builder(str(folder / "train.bin"), "mmap", vocab_size=TYPES)
+        for _ in range(sentences):
+            builder.add_item(torch.full((LENGTH,), 5))
+        builder.finalize(str(folder / "train.idx"))
+        folders.append(folder)
+    data = ":".join(map(str, folders))
+    found = plan(LM.replace("--max-update 5", "--max-epoch 4"), data=data)
+    assert (found.updates, found.epochs) == (4 * 1000 // 2 // 40, 2.0)
+    assert found.data_bytes == sum(path.stat().st_size for path in tmp_path.glob("*/train.*")) - 2 * 26  # two headers
+    assert cli.main(["check-data", data]) == 0
 
 
 @pytest.mark.parametrize(
