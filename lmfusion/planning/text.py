@@ -86,8 +86,8 @@ def prepared(data: str) -> Text:
             first, _, second = parts[1].partition("-")
             languages = first, second
             found = [folder / f"train.{parts[1]}.{second}"]
-        sizes = MMapIndexedDataset(str(found[-1])).sizes
-        tokens, sentences = tokens + int(sizes.sum()), sentences + len(sizes)
+        train = MMapIndexedDataset(str(found[-1]))  # its sizes lie in a file that is mapped as long as it lives
+        tokens, sentences = tokens + int(train.sizes.sum()), sentences + len(train)
     if not folders:
         raise InputError("--data names no folder: give what fairseq-preprocess made.")
     return Text(data, languages, tokens, sentences, 2 if languages else 1, len(folders))
