@@ -24,7 +24,7 @@ from lmfusion.lm.transformer.base import TrainableLM
 from lmfusion.lm.transformer.config import BertLMConfig, plain_config, set_defaults
 from lmfusion.lm.transformer.encoder import EncoderEmbedding, MaskedHead, PostNormBlock, linear
 from lmfusion.lm.transformer.fairseq_lm import FairseqLM
-from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.lm.transformer.layout import layout_of
 from lmfusion.lm.vocabulary import BOS
 
 MASK = "<mask>"
@@ -121,7 +121,7 @@ class BertLM(FairseqLM, FairseqDecoder):
         self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
     ) -> LMStates:
         """Compute the normalized embeddings and N layers, each B x T x C; the top is the last one."""
-        layout = RowLayout(tokens.eq(self.padding_idx))
+        layout = layout_of(tokens, self.padding_idx)
         self.check_rows(layout)
         x = layout.pack(self.embed(layout.align(tokens)))
         states = [x]
