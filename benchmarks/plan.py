@@ -50,6 +50,12 @@ GPU = (
     _run("pretraining", "pretraining", "--tokens 9920", 3),
     _run("pretraining_fp32", "pretraining", "--tokens 2480 --precision fp32", 3),
     _run("chunked_loss", "chunked_loss", "--channels 1024 --tokens 3584", 1),
+    _run(
+        "chunked_loss_unsmoothed",
+        "chunked_loss",
+        "--channels 1024 --tokens 3584 --smoothing 0 --precision fp32 bf16",
+        1,
+    ),
     _run("generation", "generation", "--max-tokens 36 12000", 6),
     _run("decoding_cache", "decoding_cache", "--hypotheses 100", 4),
     _run("growth", "growth", "--tokens 4096", 6),

@@ -125,7 +125,8 @@ class _Loss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor, *_: Any) -> tuple[Tensor | None, ...]:
         if ctx.late:
-            chunked = ChunkedForward(*ctx.saved_tensors, ctx.plan, ctx.wanted, grad_loss)
+            features, weight, target, padding = ctx.saved_tensors
+            chunked = ChunkedForward(features, weight, target, padding, ctx.plan, ctx.wanted, grad_loss)
             chunked.run()
             return (*chunked.gradients(), None, None, None, None)
         # In place: a copy of the weight's gradient would be the largest tensor of the step. PyTorch refuses a second
