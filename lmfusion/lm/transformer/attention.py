@@ -95,7 +95,9 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
         if has_front:
             attended = attended[:, :, 1:]
         attended = attended.transpose(1, 2).flatten(2)  # B x H x T x D -> B x T x C
-        return self.out_proj(attended if layout is None else layout.pack(attended))
+        attended = attended if layout is None else layout.pack(attended)
+        # Behind the extra pair it may be a view with gaps, which F.linear takes by a product for every row (bmm).
+        return self.out_proj(attended.contiguous())
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         new, total = query.size(2), key.size(2)
