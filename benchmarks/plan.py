@@ -44,6 +44,7 @@ CPU = (
 
 # A GPU with 80 GB.
 GPU = (
+    _run("gpu", "gpu", "", 9),
     _run("limits", "limits", "", 0.5),
     _run("training", "training", "--tokens 3584", 3),
     _run("training_fp32", "training", "--tokens 3584 --precision fp32 --no-memory", 3),
@@ -66,6 +67,7 @@ GPU = (
 # The same code on models of a size that proves nothing: a rehearsal.
 _TINY = "--size small --channels 32 --layers 1 --lm-layers 2 --vocabulary 200 --rounds 1"
 REHEARSAL = (
+    _run("gpu", "gpu", "--tiny --device cpu --rounds 1", 1),
     _run("limits", "limits", f"{_TINY} --tokens 8", 0.1),
     _run("training", "training", f"{_TINY} --tokens 72 --no-memory", 0.1),
     _run("pretraining", "pretraining", f"{_TINY} --tokens 72 --no-memory", 0.1),
