@@ -21,7 +21,7 @@ import lmfusion
 from lmfusion.lm.causal import CausalLM
 from lmfusion.lm.cloze import ClozeLM
 from lmfusion.lm.transformer import layout
-from lmfusion.lm.transformer.config import CausalLMConfig, ClozeLMConfig
+from lmfusion.lm.transformer.config import OF_TRAINING, CausalLMConfig, ClozeLMConfig
 from lmfusion.training import chunked_loss
 
 lmfusion.install()
@@ -77,7 +77,7 @@ def shake() -> Callable[[nn.Module], Any]:
 def plain_values(kind: Any, **flags: Any) -> dict[str, Any]:
     """A language model's flags as plain values: the defaults, tiny sizes, these flags."""
     fields = kind.__dataclass_fields__.items()
-    defaults = {name: spec.default for name, spec in fields if not name.startswith("_")}
+    defaults = {name: spec.default for name, spec in fields if not name.startswith("_") and name not in OF_TRAINING}
     return {**defaults, **TINY, **flags}
 
 

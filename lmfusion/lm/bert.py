@@ -203,7 +203,7 @@ class BertLanguageModel(TrainableLM):
         """
         if not getattr(task, "masks_words", False):
             raise InputError("bert_lm is trained by --task bert_pretraining --criterion bert_pretraining: give these.")
-        return cls(BertLM(plain_config(cfg, BertLMConfig), task.target_dictionary))
+        return cls(BertLM(plain_config(cfg, BertLMConfig), task.target_dictionary)).follow(cfg)
 
 
 @register_model_architecture("bert_lm", "bert_lm_large")

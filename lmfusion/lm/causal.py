@@ -148,7 +148,7 @@ class UniTransformerLanguageModel(TrainableLM):
                 f"uni_transformer_lm predicts the next token and would see what {given} asks for: "
                 f"leave that out, or train bi_transformer_lm."
             )
-        return cls(CausalLM(plain_config(cfg, CausalLMConfig), task.target_dictionary))
+        return cls(CausalLM(plain_config(cfg, CausalLMConfig), task.target_dictionary)).follow(cfg)
 
     @property
     def supported_targets(self) -> set[str]:

@@ -226,7 +226,7 @@ class BiTransformerLanguageModel(TrainableLM):
         check_task(task)
         config = plain_config(cfg, ClozeLMConfig)
         config["targets"] = list(getattr(task, "targets", ["self"]))
-        return cls(ClozeLM(config, task.target_dictionary))
+        return cls(ClozeLM(config, task.target_dictionary)).follow(cfg)
 
     @property
     def supported_targets(self) -> set[str]:

@@ -227,7 +227,7 @@ class UniRecurrentLanguageModel(TrainableLM):
         if targets != cls.targets:
             given = " ".join(f"--{target}-target" for target in targets)
             raise InputError(f"{cls.family.architecture} cannot be trained with {given}: give {cls.needs}.")
-        return cls(cls.family(plain_config(cfg, RecurrentLMConfig), task.target_dictionary))
+        return cls(cls.family(plain_config(cfg, RecurrentLMConfig), task.target_dictionary)).follow(cfg)
 
     @property
     def supported_targets(self) -> set[str]:
