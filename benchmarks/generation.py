@@ -1,6 +1,6 @@
 """What the strategies cost in generation: tokens/s with beam 5, the ratio to the baseline, its arithmetic limit.
 
-    lmfusion bench generation [--size small|big] [--max-tokens N …] [--length N] [--rows NAME…] [--json FILE]
+    lmfusion bench generation [--size small|big] [--max-tokens N …] [--length N] [--rows NAME…] [--peers] [--json FILE]
 
 fairseq's own beam search on made-up sources of 20 to 36 tokens; every hypothesis is as long as --length, for random
 weights know no end. --max-tokens is what the flag of fairseq-generate means: padded source tokens of a batch; 36 are
@@ -15,11 +15,12 @@ from typing import Any
 
 import counting
 import memory
+import peers
 import torch
 from fairseq.sequence_generator import SequenceGenerator
 from models import dictionary_of_size
 from options import BF16, autocast, device, flags, parse
-from results import report
+from results import Table, report
 from rows import BASELINE, ROWS, Row, check_names
 from steps import LONGEST, pairs, to_device
 from timing import alternate
@@ -52,12 +53,20 @@ class Generation:
             max_len_b=args.length,
         )
 
-    @torch.no_grad()
     def run(self) -> int:
-        """Translate all; returns the number of tokens of the best hypotheses."""
+        """Translate all; returns the number of tokens of the best hypotheses, </s> included."""
+        return sum(len(hypotheses[0]) + 1 for hypotheses in self.lists())
+
+    def best(self) -> list[list[int]]:
+        """Translate all; returns the words of the best hypotheses, as numbers."""
+        return [hypotheses[0] for hypotheses in self.lists()]
+
+    @torch.no_grad()
+    def lists(self) -> list[list[list[int]]]:
+        """Translate all; returns the words of each sentence's hypotheses, best first."""
         with autocast(self.args):
             found = self.generator.generate([self.model], self.sample)
-        return sum(len(hypotheses[0]["tokens"]) for hypotheses in found)
+        return [[each["tokens"][:-1].tolist() for each in hypotheses] for hypotheses in found]
 
 
 def chosen(args: argparse.Namespace) -> dict[str, tuple[Row, bool]]:
@@ -85,6 +94,25 @@ def measure(max_tokens: int, args: argparse.Namespace, arguments: list[str] | No
     return {"tokens": tokens, "seconds": time, "operations": operations, "peak_bytes": peaks}
 
 
+def beside_peers(max_tokens: int, args: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
+    """The table of fairseq's transformer, the baseline and other programs, and its figures."""
+    own = {row.name: Generation(row, False, max_tokens, args) for row in (FAIRSEQ, ROWS[0])}
+    baseline = own[BASELINE]
+    # CTranslate2's reader wants weights as they are before decoding is made fast.
+    plain = ROWS[0].build(args.sizes).eval()
+    sides: dict[str, peers.Best] = {name: each.best for name, each in own.items()}
+    sides |= peers.peers(plain, baseline.sample["net_input"]["src_tokens"], args)
+    found = {name: best() for name, best in sides.items()}
+    expected = baseline.lists()
+    tokens = {
+        name: sum(map(len, rows)) + len(rows) * (name in own or name == peers.MARIAN) for name, rows in found.items()
+    }
+    same = {name: f"{sum(row in of for row, of in zip(rows, expected))} of {len(rows)}" for name, rows in found.items()}
+    time = alternate(sides, args.rounds)
+    title = f"Generation by other programs, {args.models}, beam {args.beam}, sentences a batch: {len(expected)}"
+    return peers.table(title, time, tokens, same, FAIRSEQ.name), {"tokens": tokens, "seconds": time, "same": same}
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Prints a table for each batch size."""
     parser = flags(__doc__, rounds=3)
@@ -95,6 +123,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--rows", nargs="+", metavar="NAME", help="only these, beside the baseline")
     parser.add_argument("--no-again", action="store_true", help='leave out the rows "LM again", which take long')
+    text = (
+        "beside the baseline in Hugging Face's Marian and in CTranslate2 (pip install 'lmfusion[hf,ctranslate2]'); CPU"
+    )
+    parser.add_argument("--peers", action="store_true", help=text)
     memory.add_flags(parser)
     args = parse(parser, arguments)
     check_names(parser, args.rows, [row.name for row in (*ROWS, FAIRSEQ)])
@@ -103,6 +135,12 @@ def main(arguments: list[str] | None = None) -> None:
         memory.print_own(lambda: Generation(*row, args.max_tokens[-1], args).run())
         return
     figures, tables = {}, []
+    if args.peers:
+        for max_tokens in args.max_tokens:
+            made, figures[max_tokens] = beside_peers(max_tokens, args)
+            tables.append(made)
+        report("generation", args, tables, batches=figures)
+        return
     for max_tokens in args.max_tokens:
         figures[max_tokens] = found = measure(max_tokens, args, arguments)
         many = max(1, max_tokens // LONGEST)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModelBase
 
 from lmfusion.checkpoint.reading import read_checkpoint
@@ -22,7 +23,7 @@ from lmfusion.hub import Translator, find_checkpoint, load_model
 from lmfusion.text import kit as kits
 from lmfusion.text.codec import TextCodec
 from lmfusion.text.line_map import available_cores
-from lmfusion.translate_lines import WINDOW, Hypothesis, Search, windows
+from lmfusion.translate_lines import WINDOW, Done, Hypothesis, Search, windows
 
 MODEL, TEXT, BPE = "model.bin", "lmfusion.json", "bpe.model"
 TOLERANCE = 1e-3
@@ -59,7 +60,7 @@ def export(path: str | Path, out: str | Path) -> None:
             f"{checkpoint} does not hold its BPE: write it as one file first, lmfusion pack {path} --spm FILE --data "
             f"FOLDER --out model.lmf, and export that."
         )
-    spec = _specification(translator)
+    spec = specification(translator.models[0], translator.src_dict, translator.tgt_dict)
     spec.validate()
     partial = out.with_name(f".{out.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
@@ -101,12 +102,17 @@ def _check(checkpoint: Path, model: Any) -> None:
         raise InputError(f"{checkpoint}: CTranslate2 has no activation {cfg.activation_fn}.")
 
 
-def _specification(translator: Translator) -> Any:
-    """Return CTranslate2's description of the model, with its weights."""
+def specification(model: TransformerModelBase, source: Dictionary, target: Dictionary) -> Any:
+    """Return CTranslate2's description of a transformer, with its weights, which then need no gradients.
+
+    Args:
+        model: of which :func:`export` would refuse nothing.
+        source: symbols of its encoder.
+        target: symbols of its decoder.
+    """
     from ctranslate2.converters import fairseq as reader
     from ctranslate2.specs import common_spec, transformer_spec
 
-    model = translator.models[0]
     cfg = model.decoder.cfg
     shared = {
         "activation": getattr(common_spec.Activation, _ACTIVATIONS[cfg.activation_fn]),
@@ -127,8 +133,8 @@ def _specification(translator: Translator) -> Any:
             parameter.requires_grad_(False)
         reader.set_transformer_encoder(spec.encoder, model.encoder)
         reader.set_transformer_decoder(spec.decoder, model.decoder)
-    spec.register_source_vocabulary(list(translator.src_dict.symbols))
-    spec.register_target_vocabulary(list(translator.tgt_dict.symbols))
+    spec.register_source_vocabulary(list(source.symbols))
+    spec.register_target_vocabulary(list(target.symbols))
     spec.config.decoder_start_token, spec.config.add_source_eos = spec.config.eos_token, True
     return spec
 
@@ -197,13 +203,15 @@ class CTranslator:
             raise InputError(f"{folder} cannot be read by CTranslate2: {error}.") from error
 
     def translate_lines(
-        self, lines: Iterable[str], search: Search, *, ahead: bool = True
+        self, lines: Iterable[str], search: Search, *, ahead: bool = True, done: Done | None = None
     ) -> Iterator[list[Hypothesis]]:
         """Translate lines as they come in; see :func:`lmfusion.translate_lines.translate_lines`."""
         for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
             found = iter(self._translated([line for line in window if line.strip()], search))
             for line in window:
                 yield next(found) if line.strip() else [Hypothesis("", 0.0)]
+            if done:
+                done(len(window))
 
     def translate(self, lines: list[str], beam: int = 5) -> list[str]:
         """Translate texts; return as many."""

@@ -10,6 +10,7 @@ from typing import Any
 from lmfusion.checkpoint.reading import first_line
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import SIDE_NAMES
+from lmfusion.fusion.denoiser import CODES
 from lmfusion.lm.old_checkpoints import modern_side
 
 
@@ -33,10 +34,10 @@ def stored_lm(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def start(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe the language model that a side started from: side, integration, kind, fingerprint as pretrained."""
+    """Describe the language model that a side, or both, started from: side, integration, kind, fingerprint as read."""
     stored = stored_lm(side, config)
-    about = {"fusion": str(config.get(f"{side}_fusion")), "kind": stored.get("title")}
-    return {"side": SIDE_NAMES[side], **about, "fingerprint": stored.get("fingerprint")}
+    about = {"fusion": str(config.get(f"{side}_fusion", "prefix_lm")), "kind": stored.get("title")}
+    return {"side": SIDE_NAMES.get(side, "both"), **about, "fingerprint": stored.get("fingerprint")}
 
 
 def heads(config: Mapping[str, Any]) -> str:
@@ -53,3 +54,19 @@ def prior(state: Mapping[str, Any]) -> dict[str, Any] | None:
     if flags.get("_name") != "lm_prior":
         return None
     return {name.removeprefix("prior_"): value for name, value in flags.items() if name.startswith("prior_")}
+
+
+def why_no_translator(config: Mapping[str, Any], weights: Mapping[str, Any]) -> str:
+    """Say why a model cannot be loaded to translate, and what it is for; empty where it can.
+
+    Args:
+        config: of the model, as plain values.
+        weights: of the model, by name.
+    """
+    if "heads_config" in config:
+        return "is no sequence-to-sequence model: label texts by it with lmfusion predict"
+    if not {"encoder_layers", "prefix_lm"} & set(config):
+        return "is no sequence-to-sequence model: load it with lmfusion.load_lm"
+    if CODES in weights:
+        return "learned to denoise, not to translate: start a translation from it with --finetune-from-model"
+    return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from lmfusion.checkpoint.reading import first_line, model_config, read_checkpoint
+from lmfusion.described import why_no_translator
 from lmfusion.errors import InputError
 from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
@@ -34,7 +35,13 @@ _ODD_CONTENT = (
 
 
 class Translator(hub_utils.GeneratorHubInterface):
-    """A loaded model that translates: fairseq's hub interface, with sources cut as in training (--truncate-source)."""
+    """A loaded model that translates: fairseq's hub interface, with sources cut as in training (--truncate-source).
+
+    Attributes:
+        after_batch: told the number of sentences of each batch that is translated.
+    """
+
+    after_batch: Callable[[int], Any] = staticmethod(lambda sentences: None)
 
     def encode(self, sentence: str) -> Tensor:
         """Encode text as token ids that end in </s>.
@@ -130,6 +137,7 @@ class Translator(hub_utils.GeneratorHubInterface):
         sizes = self.cfg.dataset
         for batch in dataset.batch_by_size(indices, max_tokens=sizes.max_tokens, max_sentences=sizes.batch_size):
             yield dataset.collater([dataset[index] for index in batch])
+            self.after_batch(len(batch))
 
 
 def load_model(path: str | Path, **overrides: Any) -> Translator:
@@ -147,17 +155,12 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
         The model in evaluation mode, with fairseq's methods (``translate``, ``score``, ``sample``).
 
     Raises:
-        InputError: if there is no checkpoint there, it cannot be read or is no such model, or its dictionaries are
-            not where they were.
+        InputError: if there is no checkpoint there, it is damaged or no such model, or lacks its dictionaries.
     """
     checkpoint = find_checkpoint(Path(path))
     state = read_checkpoint(checkpoint)
-    config = model_config(checkpoint, state)
-    if "encoder_layers" not in config:
-        other = (
-            "label texts by it with lmfusion predict" if "heads_config" in config else "load it with lmfusion.load_lm"
-        )
-        raise InputError(f"{checkpoint} is no sequence-to-sequence model: {other}.")
+    if reason := why_no_translator(model_config(checkpoint, state), state["model"]):
+        raise InputError(f"{checkpoint} {reason}.")
     with as_input_error(checkpoint):
         return _build(checkpoint, state, overrides)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.models import ARCH_MODEL_NAME_REGISTRY
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY, FairseqEncoderDecoderModel
 from torch import Tensor
 
 from lmfusion.checkpoint.reading import DAMAGE, first_line, read_checkpoint
@@ -16,7 +16,9 @@ from lmfusion.convert.variant import names_not_kept
 from lmfusion.described import heads, model_config, prior, start, stored_lm
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
+from lmfusion.fusion.denoiser import CODES
 from lmfusion.fusion.elmo import chosen_states
+from lmfusion.fusion.holder import PREFIX
 from lmfusion.lm.huggingface_config import ADAPTER
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
@@ -127,7 +129,11 @@ def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
         frozen=frozen,
         language_models=lms,
         mixes=[mix for side in SIDE_NAMES if (mix := _mix(side, config, weights)) is not None],
-        starts=[start(side, config) for side in SIDE_NAMES if config.get(f"{side}_lm_config") and side not in inside],
+        starts=[
+            start(side, config)
+            for side in (*SIDE_NAMES, PREFIX)
+            if config.get(f"{side}_lm_config") and side not in inside
+        ],
         prior=prior(state),
         text=kit.facts() if kit else None,
         licence=licence.split("\n")[0] if LICENCE in state else None,
@@ -180,14 +186,14 @@ def _kind(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
         return trained_as[family]
     if config.get("heads_config"):
         return f"language model with heads for {heads(config)}"
-    if any(key.startswith("encoder.") for key in weights) and any(key.startswith("decoder.") for key in weights):
-        return "sequence-to-sequence model"
+    sides = {key.split(".")[0] for key in weights}
+    if {"encoder", "decoder"} <= sides or issubclass(MODEL_REGISTRY.get(family, object), FairseqEncoderDecoderModel):
+        return "sequence-to-sequence model" + (" that learned to denoise" if CODES in weights else "")
     return "another fairseq model"
 
 
 def _updates(state: Mapping[str, Any]) -> int | None:
-    history = state.get("optimizer_history") or [{}]
-    return history[-1].get("num_updates")
+    return (state.get("optimizer_history") or [{}])[-1].get("num_updates")
 
 
 def _lm_prefix(side: str, weights: Mapping[str, Tensor]) -> str:

@@ -18,6 +18,7 @@ def install() -> None:
         return
     _registered = True  # first: what is imported below may call this again
     import lmfusion.consumers.lstm
+    import lmfusion.consumers.prefix_lm
     import lmfusion.convert.variant
     import lmfusion.fusion.architectures
     import lmfusion.text.tokenizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,10 @@ WINDOW = 16
 """Batches' worth of lines that are sorted by length together."""
 PATIENCE = 0.05
 """Seconds to wait for another line before those that are there are translated."""
+
+
+Done = Callable[[int], Any]
+"""A function that is told how many more lines are finished."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ class Hypothesis:
 
 
 def translate_lines(
-    model: Translator, lines: Iterable[str], search: Search, *, ahead: bool = True
+    model: Translator, lines: Iterable[str], search: Search, *, ahead: bool = True, done: Done | None = None
 ) -> Iterator[list[Hypothesis]]:
     """Translate lines as they come in.
 
@@ -73,6 +77,7 @@ def translate_lines(
         lines: one sentence (or article) each.
         search: settings.
         ahead: read lines while others are being translated; False: in a dialogue, where each waits for its answer.
+        done: told the number of lines of each batch that is finished.
 
     Yields:
         The hypotheses of each line, best first, in the order of the lines.
@@ -81,6 +86,7 @@ def translate_lines(
         InputError: if something is no text, or a setting is none.
     """
     model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens = search.batch_size, None
+    model.after_batch = done or model.after_batch
     first = 1
     for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
         yield from _translate(model, window, search, first)
@@ -92,6 +98,7 @@ def _translate(model: Translator, lines: list[str], search: Search, first: int) 
     found = iter(model.generate(tokens, search.beam, nbest=search.beam, **search.settings))
     for line in lines:
         if not line.strip():
+            model.after_batch(1)
             yield [Hypothesis("", 0.0)]
             continue
         best = next(found)[: search.nbest]

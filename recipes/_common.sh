@@ -176,22 +176,28 @@ bpe_files() {
     [[ " ${TEXT_FLAGS[*]} " != *" --bpe lmfusion "* ]] || BPE_FILES=()
 }
 
-# train_seq2seq NAME FLAGS...: one translation model on $BITEXT. FLAGS choose it:
-#   baseline:       --arch lmfusion_tiny
-#   SRC-ELMO+SHDEMB: "${SRC_ELMO_SHDEMB[@]}" after src_elmo_shdemb LM
-train_seq2seq() {
-    local name="$1" shape=(--encoder-embed-dim "$S2S_DIM" --encoder-ffn-embed-dim "$S2S_FFN"
+# seq2seq_shape: sets SHAPE to the flags of a translation model's size.
+seq2seq_shape() {
+    SHAPE=(--encoder-embed-dim "$S2S_DIM" --encoder-ffn-embed-dim "$S2S_FFN"
         --encoder-layers "$S2S_LAYERS" --encoder-attention-heads "$S2S_HEADS" --decoder-embed-dim "$S2S_DIM"
         --decoder-ffn-embed-dim "$S2S_FFN" --decoder-layers "$S2S_LAYERS" --decoder-attention-heads "$S2S_HEADS"
         --encoder-normalize-before --decoder-normalize-before
         --dropout "$S2S_DROPOUT" --attention-dropout "$S2S_ATTENTION_DROPOUT")
+    ((${#S2S_SHAPE[@]} == 0)) || SHAPE=("${S2S_SHAPE[@]}")
+}
+
+# train_seq2seq NAME FLAGS...: one translation model on $BITEXT. FLAGS choose it:
+#   baseline:       --arch lmfusion_tiny
+#   SRC-ELMO+SHDEMB: "${SRC_ELMO_SHDEMB[@]}" after src_elmo_shdemb LM
+train_seq2seq() {
+    local name="$1"
     shift
-    ((${#S2S_SHAPE[@]} == 0)) || shape=("${S2S_SHAPE[@]}")
+    seq2seq_shape
     bookkeeping "$S2S_VALIDATE_EVERY" "$OUT/$name"
     bpe_files
     live "$OUT/$name" train --label "$name" --updates "$S2S_UPDATES" --seed "$SEED" --data "$BITEXT" -- \
         fairseq-train "$BITEXT" -s "$SRC" -t "$TGT" --task translation \
-        "${shape[@]}" --criterion "${TRAIN_CRITERION:-label_smoothed_cross_entropy}" --label-smoothing 0.1 \
+        "${SHAPE[@]}" --criterion "${TRAIN_CRITERION:-label_smoothed_cross_entropy}" --label-smoothing 0.1 \
         "${S2S_OPTIMIZER[@]}" --clip-norm 1.0 \
         --lr "$S2S_LR" --lr-scheduler polynomial_decay --warmup-updates "$S2S_WARMUP" --end-learning-rate 1e-5 \
         --total-num-update "$S2S_UPDATES" --max-update "$S2S_UPDATES" --patience "$S2S_PATIENCE" \

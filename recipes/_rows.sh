@@ -93,6 +93,37 @@ lstm() {
     FUSION=(--arch lstm_lmfusion)
 }
 
+# prefix_lm: from here on the rows train a decoder-only model, source and target in one row, with as many parameters in its
+# layers as the transformer has in encoder and decoder (those of a decoder layer are 4/3 of an encoder layer's); sets FUSION
+# to its flags. PREFIX_LAYERS gives another number of layers.
+prefix_lm() {
+    S2S_SHAPE=(--decoder-embed-dim "$S2S_DIM" --decoder-ffn-embed-dim "$S2S_FFN" --decoder-attention-heads "$S2S_HEADS"
+        --decoder-layers "${PREFIX_LAYERS:-$((S2S_LAYERS * 7 / 3))}" --share-decoder-input-output-embed
+        --dropout "$S2S_DROPOUT" --attention-dropout "$S2S_ATTENTION_DROPOUT")
+    FUSION=(--arch prefix_lm)
+}
+
+# denoiser LANG...: sets DENOISER to an encoder and a decoder, of the rows' size with all embeddings tied, that learned to
+# restore plain text of these languages from noise (BART's, but one sentence at a time); it is trained where there is none.
+# No numbers of the block above: DENOISER_UPDATES, DENOISER_LR. A worker draws the noise, so that nothing else's random
+# numbers depend on when it does.
+denoiser() {
+    local folder="$DATA_DIR/denoising" updates="${DENOISER_UPDATES:-$LM_UPDATES}"
+    # shellcheck disable=SC2034  # rows use it
+    DENOISER="$OUT/denoiser/checkpoints/checkpoint_best.pt"
+    python -m lmfusion.text.merged "${@/#/$DATA_DIR/lm.}" --out "$folder"
+    seq2seq_shape
+    bookkeeping "$LM_VALIDATE_EVERY" "$OUT/denoiser"
+    live "$OUT/denoiser" train --label denoiser --updates "$updates" --show-validation --seed "$SEED" --data "$folder" -- \
+        fairseq-train "$folder" --task denoising --sample-break-mode eos --tokens-per-sample 256 \
+        --mask-length span-poisson --mask 0.35 --poisson-lambda 3.5 --mask-random 0.1 --replace-length 1 --rotate 0 \
+        --arch lmfusion_tiny --share-all-embeddings "${SHAPE[@]}" \
+        --criterion label_smoothed_cross_entropy --label-smoothing 0.1 "${S2S_OPTIMIZER[@]}" --clip-norm 1.0 \
+        --lr "${DENOISER_LR:-$S2S_LR}" --lr-scheduler polynomial_decay --warmup-updates "$LM_WARMUP" \
+        --end-learning-rate 1e-5 --total-num-update "$updates" --max-update "$updates" --max-tokens "$LM_TOKENS" \
+        "${BOOKKEEPING[@]}" --num-workers 1
+}
+
 # row FLAGS...: train this row's model, generate, score; its run folder is called as its script. With TRAIN_ONLY=1 the
 # test set is left alone, as it has to be while settings are chosen.
 row() {

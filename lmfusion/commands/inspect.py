@@ -131,7 +131,8 @@ def _show(found: Inspection, console: Console) -> None:
             console.print(f"  dictionary {lm.dictionary_hash[:16]}…, LM as pretrained {str(lm.fingerprint)[:16]}…")
     for start in found.starts:
         about = f"{start['kind']}, as pretrained {str(start['fingerprint'])[:16]}…"
-        console.print(f"{start['side']} side: started from a {about}; {start['fusion']}, all of it is trained")
+        side = "both sides" if start["side"] == "both" else f"{start['side']} side"
+        console.print(f"{side}: started from a {about}; {start['fusion']}, all of it is trained")
     if found.prior is not None:
         about = ", ".join(f"{name} {value}" for name, value in found.prior.items())
         console.print(f"trained with a prior, which is not inside and only resuming needs: {about}", markup=False)

@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,10 +66,11 @@ def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion translate MODEL [FILE]``."""
     file = None if args.file == "-" else args.file
     dialogue = file is None and sys.stdin.isatty()
-    lines = _typed() if dialogue else _lines(file)
+    lines, total = (_typed(), None) if dialogue else _lines(file)
     for name in ("fairseq", "lmfusion.fusion", "lmfusion.kernels", "sacremoses"):
         logging.getLogger(name).setLevel(logging.WARNING)
     lmfusion.install()
+    from lmfusion.text.progress import progress
     from lmfusion.translate_lines import Search, translate_lines
 
     settings = {name: getattr(args, name) for name in _SETTINGS if getattr(args, name) is not None}
@@ -81,10 +83,13 @@ def run(args: argparse.Namespace) -> None:
     if (Path(args.model) / "model.bin").is_file():
         from lmfusion.ctranslate import CTranslator
 
-        fast = CTranslator(args.model, int8=args.int8, device=args.device or "cpu")
-        found = fast.translate_lines(lines, search, ahead=not dialogue)
+        model: Any = CTranslator(args.model, int8=args.int8, device=args.device or "cpu")
+        translate = model.translate_lines
     else:
-        found = translate_lines(_load(args), lines, search, ahead=not dialogue)
+        model = _load(args)
+        translate = partial(translate_lines, model)
+    bar = None if total is None or sys.stdout.isatty() else progress(total=total, label=file or "")
+    found = translate(lines, search, ahead=not dialogue, done=None if bar is None else bar.update)
     for number, hypotheses in enumerate(found, start=1):
         for hypothesis in hypotheses:
             print(_printed(number, hypothesis, args), flush=sys.stdout.isatty() or not file)
@@ -112,22 +117,18 @@ def _printed(number: int, hypothesis: Hypothesis, args: argparse.Namespace) -> s
     return f"{hypothesis.score:.4f}\t{hypothesis.text}" if args.scores else hypothesis.text
 
 
-def _lines(file: str | None) -> Iterable[str]:
-    """Return the lines to translate; a file that is not there is refused before the model is loaded."""
+def _lines(file: str | None) -> tuple[Iterable[str], int | None]:
+    """Return the lines to translate and their number, of a file; one that is not there is refused at once."""
     if file is None:
-        return _streamed(sys.stdin.fileno(), "standard input")
+        return _streamed(sys.stdin.fileno(), "standard input"), None
     from lmfusion.text import textio
-    from lmfusion.text.progress import progress
 
     path = Path(file)
     if path.is_dir():
         raise InputError(f"{file} is a folder: give a file of text, or standard input.")
     if path.exists() and not path.is_file():  # a pipe, whose lines cannot be counted first
-        return _streamed(os.open(path, os.O_RDONLY), file)
-    total = textio.count_lines(path)
-    return (
-        textio.read_lines(path) if sys.stdout.isatty() else progress(textio.read_lines(path), total=total, label=file)
-    )
+        return _streamed(os.open(path, os.O_RDONLY), file), None
+    return textio.read_lines(path), textio.count_lines(path)
 
 
 def _typed() -> Iterator[str]:

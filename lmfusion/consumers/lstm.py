@@ -16,6 +16,7 @@ from lmfusion.consumers.additive_attention import AdditiveAttention
 from lmfusion.consumers.lstm_config import ADDITIVE, NO_ATTENTION, LSTMFusionConfig, check_flags
 from lmfusion.fusion.build import build_fusion
 from lmfusion.fusion.config import STACKS, integration
+from lmfusion.fusion.denoiser import keep_symbols
 from lmfusion.fusion.holder import HoldsLMs, fill_defaults, truncate_to_model, use_stored_lm
 from lmfusion.fusion.interface import Fusion
 from lmfusion.fusion.source import SourceEmbedding
@@ -131,6 +132,7 @@ class LSTMFusion(HoldsLMs, FairseqEncoderDecoderModel):
         encoder = _build_encoder(built, task.source_dictionary)
         decoder = _build_decoder(built, task.target_dictionary, encoder.output_units)
         model = cls(encoder, decoder)
+        keep_symbols(model, task)
         truncate_to_model(task, model)
         model.begin(cfg, built, described)
         return model

@@ -28,6 +28,8 @@ def describe(error: BaseException) -> str | None:
         return None
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
+    if isinstance(error.__context__, InputError):  # fairseq says "Cannot load model parameters" whatever the reason
+        return describe(error.__context__)
     for kinds, pattern, sentence in _KNOWN:
         found = re.fullmatch(pattern, str(error), re.DOTALL) if isinstance(error, kinds) else None
         if found is not None:

@@ -12,6 +12,7 @@ from fairseq.data import Dictionary
 
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import (
+    AUTO,
     SIDE_NAMES,
     SIDES,
     STACKS,
@@ -74,6 +75,13 @@ def build_on(
     reason = kind.refusal(type(lm))
     if reason is not None:
         raise InputError(f"--{side}-fusion {kind.name} cannot use a {lm.title}, which {reason}.")
+    # Models without a choice of positions, such as recurrent ones, need none.
+    undecided = side == "src" and kind.carries_positions and getattr(cfg, "src_positions", None) == AUTO
+    if undecided and not stored and not lm.ordered:
+        raise InputError(
+            f"--src-lm is a {lm.title}, whose states do not tell the order of words: give --src-positions own, or none "
+            f"for a bag of words (and to resume a training that began without)."
+        )
     known = lm.serve(symbols or lm.symbols, what=f"the {SIDE_NAMES[side]} dictionary")
     if known < _ALL_KNOWN:
         logger.info(f"{SIDE_NAMES[side]} language model: it knows {known:.1%} of the dictionary's symbols")

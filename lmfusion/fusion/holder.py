@@ -16,10 +16,15 @@ from lmfusion.checkpoint.reading import read_checkpoint, stored_model_config
 from lmfusion.checkpoint.starting_point import starts_from
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import SIDES
+from lmfusion.fusion.denoiser import fit_denoiser
 from lmfusion.fusion.interface import Fusion
 from lmfusion.lm.transformer.base import check_beam
 
 logger = logging.getLogger(__name__)
+
+PREFIX = "prefix"
+"""In the place of a side in the names of flags: both sides are one language model, ``--prefix-lm``."""
+_PLACES = (*SIDES, PREFIX)
 
 
 class HoldsLMs(nn.Module):
@@ -82,8 +87,8 @@ class HoldsLMs(nn.Module):
         super().prepare_for_inference_(cfg)  # type: ignore[misc]
 
     def load_state_dict(self, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-        """Load weights as fairseq does, and note whether the LMs inside have got theirs."""
-        result = super().load_state_dict(state_dict, *args, **kwargs)
+        """Load weights as fairseq does, those of a denoiser too, and note whether the LMs inside have got theirs."""
+        result = super().load_state_dict(fit_denoiser(state_dict, self), *args, **kwargs)
         missing = result.missing_keys if result is not None else []
         self.needs_weights = self.needs_weights and any(".representation.lm." in name for name in missing)
         return result
@@ -127,12 +132,12 @@ def use_stored_lm(cfg: Any) -> bool:
         stored = stored_model_config(read_checkpoint(path))
         for side in missing:
             setattr(cfg, f"{side}_lm_config", stored.get(f"{side}_lm_config"))
-    return any(getattr(cfg, f"{side}_lm_config", None) for side in SIDES)
+    return any(getattr(cfg, f"{side}_lm_config", None) for side in _PLACES)
 
 
 def _served(cfg: Any) -> list[str]:
     """Return the sides for which a language model's file is named; a model need not have both sides."""
-    return [side for side in SIDES if getattr(cfg, f"{side}_lm", None)]
+    return [side for side in _PLACES if getattr(cfg, f"{side}_lm", None)]
 
 
 def remember(cfg: Any, name: str, value: str | None) -> None:

@@ -18,6 +18,7 @@ from lmfusion.errors import InputError
 from lmfusion.fusion.build import build_fusion, prepare_starts, stack_config
 from lmfusion.fusion.combinations import check_combination, check_shared
 from lmfusion.fusion.config import STACKS, FusionConfig, integration, read_by_layers, starts_stack
+from lmfusion.fusion.denoiser import keep_symbols
 from lmfusion.fusion.holder import HoldsLMs, fill_defaults, truncate_to_model, use_stored_lm
 from lmfusion.fusion.large_vocabulary import tell_memory
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding, SourceReader
@@ -63,6 +64,7 @@ class TransformerLMFusion(HoldsLMs, TransformerModelBase):
         model = super().build_model(nested, task)
         assert isinstance(model, TransformerLMFusion)
         autocast_recomputations(model, nested.cpu_bf16)
+        keep_symbols(model, task)
         truncate_to_model(task, model)
         for fusion, stack in model.fusions():
             if nested.checkpoint_activations and fusion.trains_lm:

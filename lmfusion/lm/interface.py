@@ -72,6 +72,7 @@ class PretrainedLM(Freezable, Poolable, ABC):
         title: its name for people, in tables and messages.
         pooling: how :meth:`pool` makes one vector of a sentence's states.
         by_symbol: True if a side may have another dictionary, whose symbols are looked up one by one.
+        ordered: True if states tell where in the sentence their tokens stand.
         config: everything needed to build the same model again, as plain values.
         num_layers: N, number of layers that can be frozen one by one.
     """
@@ -82,6 +83,7 @@ class PretrainedLM(Freezable, Poolable, ABC):
     sees_future: ClassVar[bool]
     incremental: ClassVar[bool]
     by_symbol: ClassVar[bool] = False
+    ordered: ClassVar[bool] = True
     config: dict[str, Any]
     embed_dim: int
     state_dim: int

@@ -52,6 +52,7 @@ class StaticVectors(PretrainedLM):
     sees_future = False
     incremental = True
     by_symbol = True
+    ordered = False
     token_embedding: nn.Embedding
 
     def __init__(self, config: StaticConfig, vocabulary: Vocabulary) -> None:

@@ -38,13 +38,14 @@ def first_difference(ours: Sequence[str], theirs: Sequence[str]) -> int | None:
     return None if len(ours) == len(theirs) else min(len(ours), len(theirs))
 
 
-def check_symbols(trained: Sequence[str], given: Sequence[str], *, what: str) -> None:
-    """Refuse a dictionary that is not the one the language model was trained with.
+def check_symbols(trained: Sequence[str], given: Sequence[str], *, what: str, model: str = "language model") -> None:
+    """Refuse a dictionary that is not the one a pretrained model was trained with.
 
     Args:
-        trained: the language model's symbols.
+        trained: the pretrained model's symbols.
         given: the symbols of the data or of the side the model is used on.
         what: name of the given dictionary for the message, e.g. "the source dictionary".
+        model: what the pretrained model is, for the message.
 
     Raises:
         InputError: naming the first index and the two symbols that differ.
@@ -55,9 +56,9 @@ def check_symbols(trained: Sequence[str], given: Sequence[str], *, what: str) ->
     ours = repr(trained[index]) if index < len(trained) else "nothing (it ends there)"
     theirs = repr(given[index]) if index < len(given) else "nothing (it ends there)"
     raise InputError(
-        f"{what} is not the dictionary the language model was trained with: they differ first at "
-        f"index {index}, where the language model has {ours} and {what} has {theirs} "
-        f"({len(trained)} and {len(given)} symbols). Encode the data with the language model's BPE "
+        f"{what} is not the dictionary the {model} was trained with: they differ first at "
+        f"index {index}, where the {model} has {ours} and {what} has {theirs} "
+        f"({len(trained)} and {len(given)} symbols). Encode the data with the {model}'s BPE "
         f"and give its dict.txt to fairseq-preprocess (--srcdict/--tgtdict)."
     )
 

@@ -14,9 +14,9 @@ from lmfusion.runs.live import SHOW, STARTED_BY
 from lmfusion.text.prepared import SUMMARIZATION, Prepared
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SOURCE_LM, TARGET_LM, SOURCE_BERT = "lm", "causal_lm", "bert_lm"
-FOLDERS = {SOURCE_LM: "lm", TARGET_LM: "causal", SOURCE_BERT: "bert"}
-"""What the run folders of language models are called, in front of the language."""
+SOURCE_LM, TARGET_LM, SOURCE_BERT, DENOISER = "lm", "causal_lm", "bert_lm", "denoiser"
+FOLDERS = {SOURCE_LM: "lm", TARGET_LM: "causal", SOURCE_BERT: "bert", DENOISER: "denoiser"}
+"""What the run folders of language models are called, in front of the language; that of a denoiser is of both."""
 _NUMBER = re.compile(r'"\$\{([A-Z][A-Z0-9_]*):=([^}]*)\}"')
 
 
@@ -43,6 +43,10 @@ def needs(row: str) -> list[str]:
     """Return the scripts of the language models that a row uses."""
     if row.endswith("_bert"):
         return [SOURCE_BERT]
+    if row == "denoising":
+        return [DENOISER]
+    if row.endswith("_causal"):
+        return [TARGET_LM]
     return [script for side, script in (("src_", SOURCE_LM), ("tgt_", TARGET_LM)) if side in row]
 
 
@@ -55,8 +59,8 @@ def defaults() -> dict[str, str]:
 
 def run_folder(script: str, data: Prepared) -> str:
     """Return the name of the run folder that a script fills."""
-    if script not in FOLDERS:
-        return script
+    if script not in FOLDERS or script == DENOISER:
+        return FOLDERS.get(script, script)
     return f"{FOLDERS[script]}.{data.language(data.target if script == TARGET_LM else data.source)}"
 
 

@@ -91,7 +91,7 @@ def score(
         InputError: there are no hypotheses, or a reference has another number of sentences.
     """
     streams = reference_streams(hypotheses, references)
-    metric, chrf = _metric(language_pair), StreamingChrF()
+    metric, chrf = make_metric(language_pair), StreamingChrF()
     result, chrf_result = metric.corpus_score(hypotheses, streams), chrf.corpus_score(hypotheses, streams)
     return BleuScore(
         bleu=result.score,
@@ -137,7 +137,7 @@ def paired_bootstrap(
         reference_streams(hypotheses, references, name)
     named = {"baseline": baseline, **systems}
     p_of_copy = {name: 1.0 for name, hypotheses in systems.items() if list(hypotheses) == list(baseline)}
-    return _compare(_metric(language_pair), named, streams, samples, p_of_copy)
+    return _compare(make_metric(language_pair), named, streams, samples, p_of_copy)
 
 
 def _compare(
@@ -189,7 +189,7 @@ def _resample(
     return scores
 
 
-def _metric(language_pair: str | None) -> StreamingBleu:
+def make_metric(language_pair: str | None) -> StreamingBleu:
     """Return sacreBLEU's metric as its command sets it up for a language pair."""
     target = language_pair.partition("-")[2] if language_pair else ""
     try:

@@ -8,8 +8,8 @@ from typing import Any
 
 from tqdm import tqdm
 
-LOG_LINE = {"bar_format": "{desc}: {percentage:.0f}%, {remaining} left\n", "mininterval": 10, "delay": 5}
-BAR = {"mininterval": 0.2, "dynamic_ncols": True}
+LOG_LINE = {"bar_format": "{desc}: {percentage:.0f}%, {remaining} left\n", "mininterval": 10, "delay": 5, "leave": True}
+BAR = {"mininterval": 0.2, "dynamic_ncols": True, "leave": False}
 
 
 def progress(things: Iterable[Any] | None = None, *, total: int | None = None, label: str, unit: str = " lines") -> Any:
@@ -25,4 +25,4 @@ def progress(things: Iterable[Any] | None = None, *, total: int | None = None, l
         A tqdm object.
     """
     style: dict[str, Any] = BAR if sys.stderr.isatty() else LOG_LINE
-    return tqdm(things, total=total, desc=label, unit=unit, leave=False, **style)
+    return tqdm(things, total=total, desc=label, unit=unit, **style)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 SUM, PCGRAD = "sum", "pcgrad"
@@ -72,6 +73,13 @@ def seeded_orders(tasks: int, seed: int, update: int) -> list[list[int]]:
     return [
         [other for other in torch.randperm(tasks, generator=generator).tolist() if other != own] for own in range(tasks)
     ]
+
+
+def unwrapped(model: Any) -> Any:
+    """Return fairseq's model itself, out of the wrappers that training by several processes puts around it."""
+    while not isinstance(model, BaseFairseqModel):
+        model = model.module
+    return model
 
 
 class TaskGradients:

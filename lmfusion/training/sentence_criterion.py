@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lmfusion.errors import InputError
 from lmfusion.training import sentence_measures as measures
+from lmfusion.training.gradients import unwrapped
 from lmfusion.training.smart import Changes, distance, tagged_words
 from lmfusion.training.smart_terms import SmartConfig, SmartTerms
 
@@ -65,7 +66,7 @@ class SentenceTasksCriterion(FairseqCriterion):
         Returns:
             The mean loss with its terms, and the values to log.
         """
-        plain = getattr(model, "module", model)
+        plain = unwrapped(model)
         head, rows, target = plain.heads[name], part["rows"], part["target"]
         words = tagged_words(target)
         logits, terms, added = self.smart(

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from lmfusion.errors import InputError
 from lmfusion.text.labelled import TAGS
+from lmfusion.training.gradients import unwrapped
 from lmfusion.training.smart import Changes, distance
 from lmfusion.training.smart_terms import SmartConfig, SmartTerms
 from lmfusion.training.word_loss import check_predicts, framed_rows, word_loss
@@ -85,7 +86,7 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
         Returns:
             By name a function that returns the loss, a sum over target tokens, and the values to log.
         """
-        plain = getattr(model, "module", model)
+        plain = unwrapped(model)
         losses: dict[str, Loss] = {TRANSLATION: partial(self._translation, model, plain, sample, update, averaged)}
         for fusion, stack in _trained(plain) if self.lm_loss_weight > 0 else ():
             name = "src_lm" if stack is plain.encoder else "tgt_lm"

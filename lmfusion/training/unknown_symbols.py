@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from fairseq.data import Dictionary, LanguagePairDataset, MonolingualDataset
+from fairseq.data import DenoisingDataset, Dictionary, LanguagePairDataset, MonolingualDataset
 
 from lmfusion.errors import InputError
 from lmfusion.training.span_pairs import SpanPairs
@@ -53,7 +53,7 @@ class _Sources:
 
 
 def _sides(dataset: Any, task: Any) -> Iterator[tuple[str, Any, Dictionary]]:
-    """Yield name, sentences and dictionary of each text in a data set of translation, language modeling or BERT."""
+    """Yield name, sentences and dictionary of each text in a data set of one of the tasks that are checked."""
     if isinstance(dataset, LanguagePairDataset):
         yield f"{task.cfg.source_lang} (source)", dataset.src, dataset.src_dict
         if dataset.tgt is not None:
@@ -62,13 +62,15 @@ def _sides(dataset: Any, task: Any) -> Iterator[tuple[str, Any, Dictionary]]:
         yield "text", _Sources(dataset), dataset.vocab
     elif isinstance(dataset, SpanPairs):
         yield "text", dataset.text.lines, dataset.vocab
+    elif isinstance(dataset, DenoisingDataset):
+        yield "text", dataset.dataset, dataset.vocab
 
 
 def check_unknown_symbols(task: Any) -> None:
     """Log the share of unknown symbols in every split that a task has loaded.
 
     Args:
-        task: of translation, language modeling or BERT's pretraining; others are not checked.
+        task: of translation, language modeling, BERT's pretraining or denoising; others are not checked.
 
     Raises:
         InputError: if more than half of the symbols of a text are unknown.

@@ -29,6 +29,12 @@ bert_lm() {
     BERT="$OUT/bert.en/checkpoints/checkpoint_best.pt"
 }
 
+# plain_text_denoiser: a denoiser of all plain text, English and German. Sets DENOISER.
+plain_text_denoiser() {
+    prepare "$CORPUS" --spm "$SPM" --dict "$DICT" --lm-langs "$SRC" "$TGT"
+    DENOISER_UPDATES="${DENOISER_UPDATES:-3000}" LM_VALIDATE_EVERY=500 denoiser "$SRC" "$TGT"
+}
+
 target_lm() {
     # shellcheck disable=SC2034  # rows use it
     TGT_LM="$(shipped de-causal.pt)"

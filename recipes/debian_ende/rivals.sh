@@ -4,4 +4,4 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
 all_rows baseline src_elmo_shdemb src_attend tgt_cold tgt_deep tgt_shallow tgt_lm_prior src_initialise tgt_initialise \
-    src_tgt_initialise
+    src_tgt_initialise prefix_lm prefix_lm_causal denoising

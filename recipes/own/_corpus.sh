@@ -64,6 +64,18 @@ own_bert() {
         --sentencepiece-model "$DATA_DIR/spm.model"
 }
 
+# own_denoiser: a denoiser of the plain text of both languages, or of the one that both sides are in
+own_denoiser() {
+    [[ -z "${SRC_PIECES:-}${TGT_PIECES:-}" ]] || die "a denoiser needs one BPE for both sides: prepare the text without --src-hf"
+    if [[ -n "$TEXT_LANG" ]]; then
+        denoiser "$TEXT_LANG"
+    else
+        denoiser "$SRC" "$TGT"
+    fi
+}
+
+# shellcheck disable=SC2034  # rows use it
+DENOISER="$OUT/denoiser/checkpoints/checkpoint_best.pt"
 # shellcheck disable=SC2034  # rows use it
 BERT="$OUT/bert.${TEXT_LANG:-$SRC}/checkpoints/checkpoint_best.pt"
 # shellcheck disable=SC2034  # rows use it

@@ -108,6 +108,7 @@ def text(tmp_path: Path, stock: dict[str, Path]) -> Path:
     return tmp_path / "text.en"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", STOCK)
 def test_fairseqs_own_models_work_as_before(
     commands: Any, stock: dict[str, Path], data: dict[str, Path], text: Path, model: str

@@ -110,6 +110,7 @@ def test_a_model_that_loses_capitals_cannot_be_the_targets(
     assert "capitals" in done.output
 
 
+@pytest.mark.slow
 def test_what_is_trained_on_it_translates_text_when_folder_and_data_are_gone(
     commands: Any, data: prepared.Prepared, models: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -98,6 +98,7 @@ def test_recurrent_language_models_train_by_name(commands: Any, tmp_path: Path, 
     assert (lm.family, lm.config["cell"], lm.num_layers) == (kind, "gru", 1)
 
 
+@pytest.mark.slow
 def test_a_fused_run_resumes_generates_and_translates_without_the_lm(
     commands: Any, lm_files: dict[str, Path], tmp_path: Path
 ) -> None:

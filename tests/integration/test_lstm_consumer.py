@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 import lmfusion
@@ -16,6 +17,7 @@ SIZE += ["--encoder-bidirectional", "--decoder-attention", "additive", "--clip-n
 RMSPROP = ["--optimizer", "rmsprop", "--momentum", 0.9, "--lr", 0.001]
 
 
+@pytest.mark.slow
 def test_it_trains_resumes_and_translates_with_language_models_on_both_sides(
     commands: Any, lm_files: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -54,6 +56,7 @@ def test_it_trains_resumes_and_translates_with_language_models_on_both_sides(
     assert together[0] == translator.translate("A package.", beam=2, max_len_b=10)
 
 
+@pytest.mark.slow
 def test_a_frozen_language_model_can_be_stored_once(commands: Any, lm_files: dict[str, Path], tmp_path: Path) -> None:
     flags = [*SIZE, "--src-fusion", "elmo", "--src-lm", lm_files["src"], "--store-lm-once"]
     commands.ok(*commands.training(tmp_path / "run", 2, *flags))

@@ -97,7 +97,8 @@ def test_cell_outlives_its_lms_and_resumes_as_if_it_had_never_stopped(
     assert found["updates"] == 4
 
 
-@pytest.mark.parametrize("frozen_updates", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("frozen_updates", [1, 3])
 def test_a_partly_finetuned_lm_resumes_so_too(
     commands: Any, lm_files: dict[str, Path], tmp_path: Path, frozen_updates: int
 ) -> None:

@@ -142,6 +142,7 @@ def short(commands: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out / "checkpoint_last.pt"
 
 
+@pytest.mark.slow
 def test_sources_longer_than_the_language_model_takes(commands: Any, short: Path, tmp_path: Path) -> None:
     flags = ["--arch", "src_elmo_tiny", "--src-lm", short]
     line = commands.refused(*commands.training(tmp_path / "refused", 1, *flags))
@@ -157,6 +158,7 @@ def test_sources_longer_than_the_language_model_takes(commands: Any, short: Path
     assert sources == {str(number): " ".join(line.split()[:39]) for number, line in enumerate(whole)}
 
 
+@pytest.mark.slow
 def test_overlong_lines_of_interactive(commands: Any, short: Path, tmp_path: Path) -> None:
     """Lines 2 and 4 are too long for the language model; cut by hand they give what --truncate-source gives."""
     out = tmp_path / "run"

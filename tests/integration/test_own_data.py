@@ -121,7 +121,9 @@ def test_the_commands_that_are_shown_make_the_same_files(files: Path, said: str,
         assert (tmp_path / name).read_bytes() == (files / "data" / "bitext-all" / name).read_bytes()
 
 
-@pytest.mark.parametrize("kind", FORMATS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=() if kind == "tsv" else pytest.mark.slow) for kind in FORMATS]
+)
 def test_other_formats_give_the_same_pairs(files: Path, said: str, kind: str) -> None:
     words = f"{FORMATS[kind]} --text plain.en plain.de --spm data/spm.model --out {kind}"
     run(files, *words.split(), "--held-out", HELD_OUT)
@@ -170,6 +172,7 @@ def test_what_is_wrong_is_one_line_that_names_it(files: Path, tmp_path: Path, wo
     assert named in done.stderr
 
 
+@pytest.mark.slow
 def test_after_a_mistake_the_same_folder_can_be_filled(files: Path, tmp_path: Path) -> None:
     words = ["--pairs", "train.en.gz", "train.de.gz", "--out", tmp_path / "out"]
     assert "--held-out" in run(files, *words, "--held-out", 200, status=2).stderr

@@ -78,6 +78,7 @@ def test_the_same_files_are_not_prepared_again_and_others_are_refused(folder: Pa
     assert "held_out" in run(folder, *words, "--held-out", 21, "--bpe-size", 300, status=2).stderr
 
 
+@pytest.mark.slow
 def test_rows_end_in_scores_and_a_report(runs: Path) -> None:
     for row in ("baseline", "src_elmo", "shared"):
         assert (runs / row / "scores.json").is_file()
@@ -116,11 +117,13 @@ def test_training_that_is_interrupted_or_killed_goes_on_to_the_same_models(runs:
             assert torch.equal(tensor, states[1]["model"][name]), name
 
 
+@pytest.mark.slow
 def test_a_language_model_of_the_text_reads_plain_text(runs: Path) -> None:
     lm = lmfusion.load_lm(runs / "lm.en" / "checkpoints" / "checkpoint_best.pt")
     assert lm.state_dim >= 8
 
 
+@pytest.mark.slow
 def test_what_is_packed_translates_where_nothing_else_is(runs: Path, folder: Path, tmp_path: Path) -> None:
     sentences = (folder / "data" / "text" / "test.en").read_text(encoding="utf-8").splitlines()[:7]
     (folder / "new.en").write_text("\n".join([*sentences[:3], "", *sentences[3:]]) + "\n", encoding="utf-8")
@@ -143,6 +146,7 @@ def test_what_is_packed_translates_where_nothing_else_is(runs: Path, folder: Pat
         os.rename(folder / "gone", folder / "data")
 
 
+@pytest.mark.slow
 def test_text_comes_back_as_it_was_written(runs: Path) -> None:
     """Moses would put blanks into all of these: ``C + +``, ``XML:: Parser``, ``and / or``."""
     lm = lmfusion.load_lm(runs / "lm.en" / "checkpoints" / "checkpoint_best.pt")
@@ -150,6 +154,7 @@ def test_text_comes_back_as_it_was_written(runs: Path) -> None:
         assert lm.decode(lm.encode(line)) == line
 
 
+@pytest.mark.slow
 def test_exported_checkpoints_translate(runs: Path, tmp_path: Path) -> None:
     best = runs / "baseline" / "checkpoints" / "checkpoint_best.pt"
     run(tmp_path, "export", best, "--out", "exported.pt")
@@ -157,6 +162,7 @@ def test_exported_checkpoints_translate(runs: Path, tmp_path: Path) -> None:
     assert lmfusion.load_model(tmp_path / "exported.pt").translate(texts) == lmfusion.load_model(best).translate(texts)
 
 
+@pytest.mark.slow
 def test_translate_prints_scores_and_several_hypotheses(runs: Path) -> None:
     done = run(runs, "translate", "baseline", "--beam", 3, "--nbest", 2, text="A library.\n\nA program.\n")
     cells = [line.split("\t") for line in done.stdout.splitlines()]

@@ -99,6 +99,7 @@ def detokenized(output: list[str]) -> list[str]:
     return [" ".join(cells[2].split()) for cells in sorted(found, key=lambda cells: int(cells[0][2:]))]
 
 
+@pytest.mark.slow
 def test_interactive_takes_bpe_and_tokenizer_from_the_checkpoint(
     commands: Any, trained: Path, packed: Path, text: Path, translations: list[str]
 ) -> None:
@@ -132,6 +133,7 @@ def test_interactive_as_a_module_takes_them_too(
     assert detokenized(done.stdout.splitlines()) == [" ".join(line.split()) for line in translations]
 
 
+@pytest.mark.slow
 def test_interactive_says_that_plain_text_needs_a_bpe_where_there_is_none(
     commands: Any, changed: Saved, text: Path
 ) -> None:
@@ -143,6 +145,7 @@ def test_interactive_says_that_plain_text_needs_a_bpe_where_there_is_none(
     assert not [line for line in interactive(commands, changed(text=None), encoded) if "plain text needs" in line]
 
 
+@pytest.mark.slow
 def test_translate_refuses_plain_text_without_a_bpe_and_takes_one_that_is_given(
     commands: Any, changed: Saved, trained: Path, text: Path, tmp_path: Path
 ) -> None:

@@ -28,6 +28,7 @@ def perplexity(output: str) -> float:
     return float(found[-1])
 
 
+@pytest.mark.slow
 def test_they_train_resume_evaluate_and_join_a_translation_model(commands: Any, tmp_path: Path) -> None:
     elmo, causal = tmp_path / "elmo", tmp_path / "gru"
     models = {

@@ -53,6 +53,7 @@ JOINT = ("--schedule", "joint", "--gradients", "pcgrad", "--task-pairs", "synops
 SMART = ("--smart-weight", 1, "--smart-epsilon", 0.01, "--bregman-weight", 1)
 
 
+@pytest.mark.slow
 def test_several_tasks_train_resume_validate_and_predict(
     commands: Any, lm_files: dict[str, Path], tasks: Path, tmp_path: Path
 ) -> None:

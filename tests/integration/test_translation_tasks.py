@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lmfusion.checkpoint.reading import read_checkpoint
 
 TASK = ("--task", "lmfusion_translation", "--criterion", "translation_tasks", "--arch", "lmfusion_tiny")
@@ -13,6 +15,7 @@ TERMS = ("--lm-loss-weight", 0.5, "--gradients", "pcgrad", "--smart-weight", 1, 
 TERMS += ("--bregman-weight", 1, "--update-freq", 2)
 
 
+@pytest.mark.slow
 def test_it_trains_resumes_and_is_an_ordinary_translation_model(
     commands: Any, lm_files: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -30,8 +30,9 @@ def files(commands: Any, tmp_path: Path) -> dict[str, Path]:
     return paths
 
 
+@pytest.mark.slow
 def test_vectors_train_resume_generate_and_are_shown(commands: Any, files: dict[str, Path], tmp_path: Path) -> None:
-    flags = ["--arch", "lmfusion_tiny", "--src-fusion", "elmo", "--src-lm", files["en"]]
+    flags = ["--arch", "lmfusion_tiny", "--src-fusion", "elmo", "--src-lm", files["en"], "--src-positions", "own"]
     flags += ["--tgt-fusion", "finetune", "--tgt-lm", files["de"]]
     out = tmp_path / "run"
     told = commands.ok(*commands.training(out, 2, *flags))
@@ -56,6 +57,8 @@ def test_vectors_train_resume_generate_and_are_shown(commands: Any, files: dict[
 def test_vectors_of_other_text_are_refused(commands: Any, tmp_path: Path) -> None:
     (tmp_path / "other.vec").write_text("2 3\nnowhere-else 1 2 3\nnor-this 4 5 6\n", encoding="utf-8")
     flags = ["--arch", "lmfusion_tiny", "--src-fusion", "elmo", "--src-lm", tmp_path / "other.vec"]
+    assert "--src-positions own" in commands.refused(*commands.training(tmp_path / "run", 2, *flags))
+    flags += ["--src-positions", "none"]
     refused = commands.refused(*commands.training(tmp_path / "run", 2, *flags))
     assert "none of the" in refused
     assert "source dictionary" in refused

@@ -76,7 +76,7 @@ def place(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run(f"python {ROOT}/data-prep/prepare.py {small_corpus} -s en -t de --out {out} {given}", place)
     (out / "bitext-400").rename(out / "bitext-10000")
     (place / "DATA").mkdir()
-    for name, real in (("bitext", "bitext-10000"), ("lm.en", "lm.en"), ("bpe", "bpe")):
+    for name, real in (("bitext", "bitext-10000"), ("lm.en", "lm.en"), ("lm.de", "lm.de"), ("bpe", "bpe")):
         (place / "DATA" / name).symlink_to(out / real)
     symbols = (out / "bitext-10000" / "dict.de.txt").read_text(encoding="utf-8").splitlines()
     (place / "german.words").write_text("\n".join(line.split()[0] for line in symbols[::2]), encoding="utf-8")
@@ -90,8 +90,10 @@ def completed(line: str) -> str:
     pairs = LSTM if "lstm_lmfusion" in line else SMALL
     if "translation_tasks" in line:
         pairs = pairs.replace("--criterion label_smoothed_cross_entropy ", "")
+    if "--task denoising" in line:
+        pairs = pairs.replace(" -s en -t de", "")
     alone = TRAIN if "lmfusion_sentences" in line else RECURRENT if "recurrent" in line else SMALL_LM
-    sizes = pairs if "bitext" in line or "--arch src_" in line else alone
+    sizes = pairs if any(word in line for word in ("bitext", "--arch src_", "--task denoising")) else alone
     return line.replace("…", f"{sizes} --save-dir CK") + (
         " --cpu" if line.startswith("fairseq") and "…" not in line else ""
     )
@@ -138,6 +140,12 @@ def test_sentence_tasks_run_as_written(place: Path, tmp_path: Path) -> None:
             stream.write("".join(f"{line}\n" for line in islice(read_lines(path), 41)))
     run_page("docs/sentences.md", tmp_path)
     assert len((tmp_path / "sections.tsv").read_text(encoding="utf-8").splitlines()) == 41
+
+
+def test_denoising_runs_as_written(place: Path) -> None:
+    run_page("docs/rivals.md", place)
+    started = read_checkpoint(place / "CK" / "checkpoint_last.pt")
+    assert started["cfg"]["checkpoint"]["finetune_from_model"] == "denoiser.pt"
 
 
 def test_own_parts_run_as_written(place: Path) -> None:

@@ -222,3 +222,17 @@ def test_the_choice_is_said_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest
         assert [record.message.count("oneDNN") for record in caplog.records] == [1]
     finally:
         onednn_is_faster.cache_clear()
+
+
+def test_made_ready_for_decoding_a_layer_is_the_same_with_its_weight_in_another_order(chosen: None) -> None:
+    torch.manual_seed(1)
+    embedding, layer = nn.Embedding(30, 20), Linear(20, 30)
+    layer.weight = embedding.weight  # as an output projection is tied
+    before, x = embedding.weight.detach().clone(), torch.randn(5, 20)
+    layer.make_generation_fast_(name="output_projection", need_attn=False)
+    assert layer.weight is embedding.weight
+    assert layer.weight.stride() == (1, 30)
+    assert torch.equal(layer.weight, before)
+    assert torch.equal(embedding(torch.tensor([3, 7])), before[[3, 7]])
+    for rows in (x, x.expand(40, 5, 20)):
+        assert close(layer(rows).detach(), rows.double() @ before.double().t() + layer.bias.double().detach(), 20)

@@ -27,6 +27,7 @@ class Reverser:
         self.cfg = SimpleNamespace(dataset=SimpleNamespace(batch_size=None, max_tokens=None))
         self.asked: list[int] = []
         self.words: list[str] = [""]
+        self.after_batch = lambda sentences: None
 
     def encode(self, text: str) -> Tensor:
         for word in text.split():
@@ -36,6 +37,7 @@ class Reverser:
 
     def generate(self, tokens: list[Tensor], beam: int, *, nbest: int, **_: Any) -> list[list[dict[str, Any]]]:
         self.asked.append(len(tokens))
+        self.after_batch(len(tokens))
         return [[{"tokens": row.flip(0), "score": torch.tensor(-float(n))} for n in range(beam)] for row in tokens]
 
     def decode(self, tokens: Tensor) -> str:
@@ -64,6 +66,14 @@ def test_any_number_of_lines_comes_out(model: Any, count: int) -> None:
     lines = [f"{number} x" for number in range(count)]
     assert texts(translate_lines(model, lines, Search(batch_size=2))) == [f"x {number}" for number in range(count)]
     assert max(model.asked) <= 32, "a window is 16 batches"
+
+
+def test_lines_are_told_as_finished_once_each_while_others_are_still_to_come(model: Any) -> None:
+    told: list[int] = []
+    found = translate_lines(model, ["a b", "", *["c"] * 50], Search(batch_size=2), done=told.append)
+    assert next(found)
+    assert 0 < sum(told) < 52
+    assert len([1, *found]) == sum(told) == 52
 
 
 def test_nothing_gives_nothing(model: Any) -> None:

@@ -80,20 +80,35 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
         qkv = self.in_proj(x)
         if layout is not None:
             qkv = layout.unpack(qkv)
-        cache = self._cache(incremental_state)
         # Putting the extra pair in front, together with a query nobody reads, keeps the problem a
         # square causal one, for which every fused kernel has a fast path.
-        has_front = self.bias_kv != NO_BIAS_KV and cache is None
+        has_front = self.bias_kv != NO_BIAS_KV and self._cache(incremental_state) is None
         if has_front:
             qkv = torch.cat([self._front(qkv), qkv], dim=1)
-        query, key, value = self._split_heads(qkv)
-        if incremental_state is not None:
-            cache = self._add(qkv, cache)
-            self._store(incremental_state, cache)
-            key, value = cache.key, cache.value
-        attended = self._attend(query, key, value)
+        attended = self._attend(*self.heads(qkv, incremental_state))
         if has_front:
             attended = attended[:, :, 1:]
+        return self.project(attended, layout)
+
+    def heads(self, qkv: Tensor, incremental_state: IncrementalState | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Split into heads, and put keys and values behind the cached ones.
+
+        Args:
+            qkv: B x T x 3C.
+            incremental_state: fairseq's decoding state, which keeps keys and values.
+
+        Returns:
+            Query, B x H x T x D, then key and value of these positions and those before them, B x H x T_all x D.
+        """
+        query, key, value = self._split_heads(qkv)
+        if incremental_state is None:
+            return query, key, value
+        cache = self._add(qkv, self._cache(incremental_state))
+        self._store(incremental_state, cache)
+        return query, cache.key, cache.value
+
+    def project(self, attended: Tensor, layout: RowLayout | None = None) -> Tensor:
+        """Project attended values, B x H x T x D -> B x T x C, or packed as ``layout`` does."""
         attended = attended.transpose(1, 2).flatten(2)  # B x H x T x D -> B x T x C
         attended = attended if layout is None else layout.pack(attended)
         # Behind the extra pair it may be a view with gaps, which F.linear takes by a product for every row (bmm).

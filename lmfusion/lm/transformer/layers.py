@@ -81,7 +81,10 @@ class Block(nn.Module):
         Returns:
             The output in the shape of x.
         """
-        attended = self.self_attn(self.layer_norm(x), incremental_state, layout)
+        return self.finish(x, self.self_attn(self.layer_norm(x), incremental_state, layout))
+
+    def finish(self, x: Tensor, attended: Tensor) -> Tensor:
+        """Add projected attention to the block's input and apply feed-forward; all of the shape of x."""
         return self.ffn(x + dropout(attended, self.dropout, self.training))
 
 
@@ -152,12 +155,13 @@ class TokenEmbedding(nn.Module):
         # A function of its shape only: built when first needed, never saved.
         self.register_buffer("sinusoids", torch.empty(0), persistent=False)
 
-    def forward(self, tokens: Tensor, offset: int = 0) -> Tensor:
+    def forward(self, tokens: Tensor, offset: int = 0, prefix: Tensor | None = None) -> Tensor:
         """Embed left-aligned rows.
 
         Args:
             tokens: B x T.
             offset: number of positions before the first column.
+            prefix: B x S, True at words of what stands before each row; ``offset`` then counts from its end.
 
         Returns:
             B x T x C.
@@ -167,8 +171,16 @@ class TokenEmbedding(nn.Module):
             tokens = tokens.masked_fill(lost & tokens.ne(self.padding_idx), self.unk_idx)
         x = self.scale * self.tokens(tokens)
         if self.has_positions:
-            x = x + self._positions(offset, offset + tokens.size(1)).to(x.dtype)
+            x = x + self._rows(offset, tokens.size(1), prefix).to(x.dtype)
         return dropout(x, self.dropout, self.training)
+
+    def _rows(self, offset: int, time: int, prefix: Tensor | None) -> Tensor:
+        """Return the position embeddings of columns behind ``offset``: T x C, or B x T x C behind prefixes."""
+        if prefix is None:
+            return self._positions(offset, offset + time)
+        steps = torch.arange(offset, offset + time, device=prefix.device)
+        # By the prefixes' width: their greatest length on a GPU would have to be waited for.
+        return self._positions(0, prefix.size(1) + offset + time)[prefix.sum(1, keepdim=True) + steps]
 
     def _positions(self, start: int, end: int) -> Tensor:
         """Return the position embeddings of [start, end): T x C."""

@@ -12,6 +12,7 @@ from lmfusion.errors import InputError
 from lmfusion.report.page import curves, mixes
 from lmfusion.report.page.bootstrap import FILE, Bootstrap
 from lmfusion.report.page.comparison import Comparison, compare
+from lmfusion.report.page.cost_table import cost_table
 from lmfusion.report.page.curves import Curve
 from lmfusion.report.page.difference_figure import difference_figures, published_figure
 from lmfusion.report.page.examples import Examples, make_examples
@@ -137,10 +138,13 @@ def _scores_section(
     if texts and texts.sources and (examples := make_examples(comparison, size, texts, options.examples)):
         blocks.append(examples)
     said = verdict(comparison, size, significance)
-    answers: list[Verdict | Table] = [*([said] if said else []), *score_tables(comparison, significance)]
+    scores = score_tables(comparison, significance)
+    answers: list[Verdict | Table] = [*([said] if said else []), *scores]
     blocks += [*answers, *difference_figures(comparison, significance)]
     if table := significance_table(comparison, significance):
         blocks.append(table)
+    if costs := cost_table(comparison, scores[0]):
+        blocks.append(costs)
     return Section(f"Scores: {comparison.task.title}", blocks), answers
 
 

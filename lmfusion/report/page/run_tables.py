@@ -80,9 +80,14 @@ def _scores(run: Run) -> str:
 
 def _training(run: Run) -> list[str]:
     """Return perplexity, updates, time and parameters; empty where unknown."""
-    result, step, parameters = run.result("train"), run.step("train"), ""
-    if "trainable" in run.model:
-        frozen = f" + {run.model['frozen'] / 1e6:.1f}" if run.model.get("frozen") else ""
-        parameters = f"{run.model['trainable'] / 1e6:.1f}{frozen}"
+    result, step = run.result("train"), run.step("train")
     perplexity, updates = number(result.get("best_valid_perplexity"), ".2f"), number(result.get("updates"), ",d")
-    return [perplexity, updates, clock(step["seconds"]) if step else "", parameters]
+    return [perplexity, updates, clock(step["seconds"]) if step else "", parameters(run)]
+
+
+def parameters(run: Run) -> str:
+    """Return a model's trained parameters in millions, + those of a frozen language model; empty where unknown."""
+    if "trainable" not in run.model:
+        return ""
+    frozen = f" + {run.model['frozen'] / 1e6:.1f}" if run.model.get("frozen") else ""
+    return f"{run.model['trainable'] / 1e6:.1f}{frozen}"

@@ -29,8 +29,8 @@ def speed_tables(comparison: Comparison) -> list[Table]:
     """Return a table for each kind of machine and way to start, for speeds of different ones cannot be compared."""
     found: list[Conditions] = []
     for run in comparison.runs:
-        if _conditions(run) not in found:
-            found.append(_conditions(run))
+        if conditions_of(run) not in found:
+            found.append(conditions_of(run))
     tables = []
     for number, conditions in enumerate(found, start=1):
         name = f"{comparison.prefix}speed" + (f"-{number}" if len(found) > 1 else "")
@@ -40,14 +40,14 @@ def speed_tables(comparison: Comparison) -> list[Table]:
     return tables
 
 
-def _conditions(run: Run) -> Conditions:
+def conditions_of(run: Run) -> Conditions:
     """Return the machine, and how training (or, where nothing is trained, generation) was started on it."""
     launch = (run.step("train") or run.step("generate")).get("launch") or {}
     variables = {name: value for name, value in (launch.get("environment") or {}).items() if name in _OF_SPEED}
     return run.record.get("machine") or {}, {**launch, "environment": variables} if launch else {}
 
 
-def _speeds(comparison: Comparison, conditions: Conditions) -> pd.DataFrame:
+def _speeds(comparison: Comparison, under: Conditions) -> pd.DataFrame:
     """Return mean, deviation and number of runs of each row and step, its ratio to the baseline's and the published.
 
     Of steps that finished; a baseline that learns nothing does not generate, it copies.
@@ -58,7 +58,7 @@ def _speeds(comparison: Comparison, conditions: Conditions) -> pd.DataFrame:
         for row in comparison.rows
         for step in STEPS
         for run in row.runs
-        if run.has_training and (speed := run.result(step).get("tokens_per_second")) and _conditions(run) == conditions
+        if run.has_training and (speed := run.result(step).get("tokens_per_second")) and conditions_of(run) == under
     ]
     frame = pd.DataFrame(found, columns=["row", "step", "speed", HEADINGS[-1]])
     speeds = frame.groupby(["row", "step"], sort=False).agg(
@@ -80,7 +80,7 @@ def _table(comparison: Comparison, name: str, conditions: Conditions, speeds: pd
             cells += [Cell(plus_minus(mean, deviation, ",.0f")), Cell(plus_minus(ratio, float("nan"), ".2f"), note)]
         rows.append(cells)
     notes = [
-        f"{describe(conditions[0])}{_started(conditions[1])}. Training: target tokens, the median of a run's logging "
+        f"{describe_conditions(conditions)}. Training: target tokens, the median of a run's logging "
         "intervals; generation: what fairseq-generate counts. Mean over all runs of a row, of every size and seed that "
         "finished that step."
     ]
@@ -88,6 +88,11 @@ def _table(comparison: Comparison, name: str, conditions: Conditions, speeds: pd
         notes.append("paper: its ratio, which is to SHARED (its Table 5).")
     records = speeds.round({"mean tokens/s": 2}).reset_index()[HEADINGS]
     return Table(name, f"Speed, {comparison.task.title}", COLUMNS, rows, notes, records=records)
+
+
+def describe_conditions(found: Conditions) -> str:
+    """Return a machine, and how training was started on it, in words."""
+    return f"{describe(found[0])}{_started(found[1])}"
 
 
 def describe(machine: Mapping[str, Any]) -> str:

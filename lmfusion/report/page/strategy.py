@@ -6,7 +6,7 @@ import re
 
 from lmfusion.report.page.command_line import Flags
 
-LM_PRIOR, LSTM = "LM-PRIOR", "LSTM"
+LM_PRIOR, LSTM, PREFIX_LM, PRETRAINED = "LM-PRIOR", "LSTM", "PREFIX-LM", "PRETRAINED"
 BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
 _FUSIONS = {"elmo": "ELMO", "finetune": "FT", "ft": "FT"}
 _CELL = re.compile(r"(src|tgt)_(elmo|ft)(_|$)")
@@ -18,8 +18,8 @@ PAPER_ORDER = (
 
 
 def is_language_model(flags: Flags) -> bool:
-    """Tell whether the command pretrains a language model."""
-    return flags.get("task") == "language_modeling"
+    """Tell whether the command pretrains a language model, or a whole model by denoising."""
+    return flags.get("task") in ("language_modeling", "denoising")
 
 
 def fusions(flags: Flags) -> list[str]:
@@ -42,6 +42,8 @@ def name(flags: Flags) -> str:
     """Return the strategy of a sequence-to-sequence training, or of the lead baseline, in the paper's words."""
     if flags.program == "lead.py":
         return f"{LEAD}-{flags.get('sentences') or 1}"
+    if flags.get("arch") == "prefix_lm":
+        return f"{PREFIX_LM}+INITIALISE" if flags.get("prefix-lm") else PREFIX_LM
     parts = fusions(flags)
     if not parts and flags.has("share-all-embeddings"):
         parts = [SHARED]
@@ -49,6 +51,8 @@ def name(flags: Flags) -> str:
         parts = [*(parts or [BASELINE]), SHDEMB]
     if flags.get("criterion") == "lm_prior":
         parts = [*(parts or [BASELINE]), LM_PRIOR]
+    if flags.get("finetune-from-model"):
+        parts = [*(parts or [BASELINE]), PRETRAINED]
     if (flags.get("arch") or "").startswith("lstm"):
         parts = [LSTM, *parts]
     return "+".join(parts) or BASELINE

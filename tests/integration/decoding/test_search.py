@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 
 import lmfusion
@@ -47,6 +48,7 @@ def test_samples_come_from_the_models_first_five(
     assert ranks == {0, 1, 2, 3, 4}
 
 
+@pytest.mark.slow
 def test_no_bigram_stands_in_a_hypothesis_twice(
     commands: Any, decode: Any, cells: Any, full_pass: Any, cell: str
 ) -> None:
@@ -61,6 +63,7 @@ def test_no_bigram_stands_in_a_hypothesis_twice(
     assert not any(repeats(sentence) for sentence in sentences.values())
 
 
+@pytest.mark.slow
 def test_the_first_diverse_group_is_a_search_of_its_own(
     commands: Any, decode: Any, cells: Any, full_pass: Any, cell: str
 ) -> None:
@@ -101,6 +104,7 @@ def test_ensemble_of_two_cells_averages_probabilities(commands: Any, decode: Any
         torch.testing.assert_close(torch.tensor(sentence.scores[0]).double(), expected, rtol=0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_average_of_two_checkpoints_decodes(
     commands: Any, decode: Any, cells: Any, full_passes: Any, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 
 import lmfusion
+from lmfusion.inspection import inspect_checkpoint
 
 
 @pytest.mark.slow
@@ -25,6 +26,18 @@ def test_a_translation_row_fine_tunes_the_shipped_lm_and_does_nothing_twice(
     again = run("debian_ende/src_ft.sh", OUT=str(tmp_path))
     assert again.count("src_ft: finished before") == 2
     assert [(row / name).read_text(encoding="utf-8") for name in ("train.log", "generate.log")] == logs
+
+
+@pytest.mark.slow
+def test_a_translation_row_starts_from_a_denoiser_of_both_languages(run: Callable[..., str], tmp_path: Path) -> None:
+    shown = run("debian_ende/denoising.sh", OUT=str(tmp_path), DENOISER_UPDATES="4")
+    assert "denoiser: update 4, validation perplexity" in shown
+    row = tmp_path / "denoising"
+    assert len((row / "test.hyp").read_text(encoding="utf-8").splitlines()) == 25
+    model, denoiser = (
+        inspect_checkpoint(tmp_path / name / "checkpoints" / "checkpoint_last.pt") for name in ("denoising", "denoiser")
+    )
+    assert denoiser.total == model.total + 16, "the vector of <mask>"
 
 
 @pytest.mark.slow

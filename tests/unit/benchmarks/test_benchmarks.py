@@ -47,6 +47,18 @@ def test_generation_without_the_cache_makes_more_operations(measure: Measure) ->
         assert operations["baseline"] < operations[row] < operations[f"{row}, LM again"]
 
 
+def test_other_programs_translate_as_the_baseline(measure: Measure) -> None:
+    pytest.importorskip("ctranslate2")
+    pytest.importorskip("transformers")
+    (table,) = measure("generation", "--peers --max-tokens 288 --length 12")["tables"]
+    same = cells(table, "best hypothesis among the baseline's")
+    assert list(same) == ["fairseq transformer", "baseline", "HF Marian", "CTranslate2", "CTranslate2, int8"]
+    assert same["fairseq transformer"] == same["baseline"] == "8 of 8"
+    # Random weights have near ties, and only fairseq counts the last </s>.
+    assert min(same["HF Marian"], same["CTranslate2"]) >= "5 of 8"
+    assert cells(table, "speed / fairseq transformer")["fairseq transformer"] == "1.00× (1.00–1.00)"
+
+
 def test_a_row_that_does_not_exist_is_refused(module: Callable[[str], Any], capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("training", "generation"):
         with pytest.raises(SystemExit):

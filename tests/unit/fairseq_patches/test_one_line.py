@@ -56,6 +56,15 @@ def test_our_own_errors_are_one_line_everywhere() -> None:
     assert one_line.describe(raised(InputError("--flag 3: give 4."))) == "lmfusion: error: --flag 3: give 4."
 
 
+def test_one_of_ours_that_fairseq_wraps_in_one_of_its_own_is_told(tmp_path: Path) -> None:
+    error = Exception("Cannot load model parameters from checkpoint a.pt; please ensure that the architectures match.")
+    line = one_line.describe(raised(error, tmp_path))
+    assert line is not None
+    assert "a.pt does not fit this model" in line
+    error.__context__ = InputError("another dictionary")
+    assert one_line.describe(raised(error, tmp_path)) == "lmfusion: error: another dictionary"
+
+
 def test_installing_loads_no_command_of_fairseq() -> None:
     """They set up logging when they are imported, which a program that translates has not asked for."""
     code = "import lmfusion, sys; lmfusion.install(); print([name for name in sys.modules if 'fairseq_cli' in name])"

@@ -14,6 +14,7 @@ from fairseq.data import Dictionary
 from torch import Tensor
 
 from lmfusion.consumers.lstm_config import LSTMFusionConfig
+from lmfusion.consumers.prefix_lm_config import PrefixLMConfig
 from lmfusion.fusion.config import FusionConfig
 from lmfusion.fusion.interface import FUSIONS, Fusion, Side
 from lmfusion.fusion.model import TransformerLMFusion
@@ -62,6 +63,15 @@ def make_lstm_cfg() -> Callable[..., Namespace]:
     sizes = {"encoder_embed_dim": 8, "decoder_embed_dim": 8, "decoder_out_embed_dim": 8, "dropout": 0.0}
     limits = {"max_source_positions": 1024, "max_target_positions": 1024}
     return lambda **flags: plain_flags(LSTMFusionConfig, **{**sizes, **limits, **flags})
+
+
+@pytest.fixture
+def make_prefix_cfg() -> Callable[..., Namespace]:
+    """The flags of ``prefix_lm``: the defaults, tiny sizes without dropout, and these flags."""
+    tiny = {"decoder_embed_dim": 16, "decoder_ffn_embed_dim": 24, "decoder_layers": 3, "decoder_attention_heads": 2}
+    tiny |= {"max_source_positions": 1024, "max_target_positions": 1024}
+    dropouts = dict.fromkeys(("dropout", "attention_dropout", "activation_dropout"), 0.0)
+    return lambda **flags: plain_flags(PrefixLMConfig, **{**tiny, **dropouts, **flags})
 
 
 @pytest.fixture

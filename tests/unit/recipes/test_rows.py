@@ -53,6 +53,9 @@ RIVALS = {
     "src_tgt_initialise": "--arch lmfusion_tiny --src-fusion initialise --src-lm CLOZE --tgt-fusion initialise "
     "--tgt-lm CAUSAL --share-decoder-input-output-embed",
 }
+PREFIX_LMS = {"prefix_lm": "--arch prefix_lm", "prefix_lm_causal": "--arch prefix_lm --prefix-lm CAUSAL"}
+MADE_UP = ("back_translation", "back_translation_src_elmo_shdemb", "self_training", "copied", "distill")
+"""Rows that train on more pairs than the corpus has."""
 # Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
 STUB = r"""#!/bin/sh
 case "$*" in *'print("device"'*) echo "device 0 $PACKAGE"; exit 0 ;; esac
@@ -116,12 +119,20 @@ def recipes(tmp_path: Path) -> Recipes:
     return Recipes(tmp_path, {**os.environ, **own})
 
 
-MADE_UP = ("back_translation", "back_translation_src_elmo_shdemb", "self_training", "copied", "distill")
-
-
 def test_both_folders_have_the_same_rows_but_for_lead() -> None:
     names = [set(scripts(folder)) for folder in FOLDERS]
-    beyond = {*EARLIER, *BERT_ROWS, *RIVALS, *MADE_UP, "tgt_shallow", "rivals", "shared_bitext_bpe", "lm_quality"}
+    beyond = {
+        *EARLIER,
+        *BERT_ROWS,
+        *RIVALS,
+        *PREFIX_LMS,
+        *MADE_UP,
+        "denoising",
+        "tgt_shallow",
+        "rivals",
+        "shared_bitext_bpe",
+        "lm_quality",
+    }
     assert names[0] == {*ROWS, *beyond, "all", "study", "_corpus"}
     assert names[1] == names[0] - beyond | {"lead"}, "both sides are English"
     for name in ROWS:
@@ -152,6 +163,51 @@ def test_a_row_beyond_the_papers_adds_its_flags_too(name: str, recipes: Recipes)
         args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
         check_combination(convert_namespace_to_omegaconf(args).model)
     assert found[0] == found[1], "the budget and everything else is the same"
+
+
+@pytest.mark.parametrize("name", PREFIX_LMS)
+def test_a_prefix_lm_has_as_many_parameters_in_its_layers_as_the_baseline(name: str, recipes: Recipes) -> None:
+    for row in ("baseline", name):
+        assert recipes.run(f"debian_ende/{row}.sh").returncode == 0
+    command, baseline = recipes.command(name, "train"), recipes.command("baseline", "train")
+    own = PREFIX_LMS[name].replace("CAUSAL", CAUSAL["debian_ende"]).split()
+    assert command[-len(own) :] == own
+    same = ["--criterion", "--max-update", "--lr", "--dropout", "--max-tokens", "--patience"]
+    assert [command[command.index(flag) + 1] for flag in same] == [baseline[baseline.index(flag) + 1] for flag in same]
+    dictionary = Dictionary.load(str(RECIPES.parent / "pretrained" / "dict.txt"))
+    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary, cfg=None)
+    layers = []
+    for words in (command, baseline):
+        args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(words))
+        cfg = convert_namespace_to_omegaconf(args).model
+        if "prefix_lm" in cfg:
+            cfg.prefix_lm = None
+        model = ARCH_MODEL_REGISTRY[args.arch].build_model(cfg, task)
+        layers.append(sum(value.numel() for key, value in model.named_parameters() if ".layers." in key))
+    assert layers[0] == pytest.approx(layers[1], rel=0.01)
+
+
+def test_a_denoiser_of_both_languages_has_the_sizes_of_the_row_that_starts_from_it(recipes: Recipes) -> None:
+    for row in ("shared", "denoising"):
+        done = recipes.run(f"debian_ende/{row}.sh", DENOISER_UPDATES="70")
+        assert done.returncode == 0, done.stderr
+    shared, command = (recipes.command(row, "train") for row in ("shared", "denoising"))
+    start = ["--finetune-from-model", f"{recipes.out}/denoiser/checkpoints/checkpoint_best.pt"]
+    assert command == [word.replace("/shared/", "/denoising/") for word in shared] + start
+    denoiser = recipes.command("denoiser", "train")
+    (merged,) = [call for call in recipes.calls() if "lmfusion.text.merged" in call]
+    assert merged[-4:-2] == [f"{recipes.out}/data/lm.en", f"{recipes.out}/data/lm.de"]
+    assert merged[-1] == denoiser[1]
+    found = []
+    for words, task in ((denoiser, "denoising"), (command, "translation")):
+        args = options.parse_args_and_arch(options.get_training_parser(task), without_user_dir(words))
+        found.append(convert_namespace_to_omegaconf(args))
+    sizes = [{key: value for key, value in cfg.model.items() if key != "data"} for cfg in found]
+    assert sizes[0] == sizes[1]
+    noise = found[0].task
+    assert (noise.mask, noise.poisson_lambda, noise.mask_random, noise.replace_length) == (0.35, 3.5, 0.1, 1)
+    assert (noise.mask_length, noise.sample_break_mode, noise.rotate, noise.insert) == ("span-poisson", "eos", 0, 0)
+    assert found[0].optimization.max_update == 70
 
 
 def test_shallow_fusion_takes_the_weight_that_is_best_on_the_validation_set(recipes: Recipes) -> None:

@@ -27,6 +27,9 @@ from lmfusion.report.page.command_line import parse
         ("--arch lmfusion_tiny --criterion lm_prior --prior-lm x.pt", "baseline+LM-PRIOR"),
         ("--arch lmfusion_tiny --share-all-embeddings --criterion lm_prior", "SHARED+LM-PRIOR"),
         ("--arch src_elmo --criterion label_smoothed_cross_entropy", "SRC-ELMO"),
+        ("--arch prefix_lm --share-decoder-input-output-embed", "PREFIX-LM"),
+        ("--arch lmfusion_tiny --share-all-embeddings --finetune-from-model x.pt", "SHARED+PRETRAINED"),
+        ("--arch prefix_lm --prefix-lm x.pt", "PREFIX-LM+INITIALISE"),
     ],
 )
 def test_the_papers_names(flags: str, name: str) -> None:

@@ -1,0 +1,51 @@
+"""``lmfusion score seeds``: two rows of trainings, each with several seeds."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from lmfusion.commands.parsers import add_command
+
+
+def add(metrics: Any) -> None:
+    """Add the metric to those of ``lmfusion score``."""
+    text = "two rows of trainings with several seeds each: difference of means, interval over sentences and seeds"
+    parser = add_command(
+        metrics, "seeds", text, "lmfusion score seeds --hyp mix.1 mix.2 mix.3 --baseline base.1 base.2 --ref test.de"
+    )
+    parser.add_argument(
+        "--hyp", metavar="FILE", nargs="+", required=True, help="hypotheses, detokenized, one file a seed"
+    )
+    parser.add_argument("--baseline", metavar="FILE", nargs="+", required=True, help="those of the other row")
+    parser.add_argument("--ref", metavar="FILE", action="append", required=True, help="references, one per line")
+    parser.add_argument("--language-pair", metavar="PAIR", help="for targets zh, ja and ko (en-zh): their tokenization")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``lmfusion score seeds``: print BLEU and chrF2 of both rows, and the difference with its 95% interval.
+
+    Raises:
+        InputError: if a file cannot be read, or numbers of sentences differ.
+    """
+    from lmfusion.scoring.seeds import compare
+    from lmfusion.scoring.text_files import read_lines
+
+    system, baseline, references = (
+        [read_lines(path) for path in files] for files in (args.hyp, args.baseline, args.ref)
+    )
+    found = compare(system, baseline, references, language_pair=args.language_pair)
+    if args.json:
+        print(json.dumps([result.to_dict() for result in found], indent=2))
+        return
+    for result in found:
+        low, high = result.interval
+        chance = "" if result.is_beyond_chance else ", holds 0"
+        print(f"{result.metric:6} {result.system.shown()}, baseline {result.baseline.shown()}")
+        print(f"       difference {result.difference:+.2f}, 95% interval {low:+.2f} to {high:+.2f}{chance}")
+        print(f"       {result.signature}")
+    if min(len(args.hyp), len(args.baseline)) == 1:
+        print("One seed of a row says nothing of what another would change: the interval is too narrow.")
