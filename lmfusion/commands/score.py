@@ -8,7 +8,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lmfusion.commands import score_seeds
+from lmfusion.commands import score_buckets, score_seeds
 from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
@@ -26,6 +26,7 @@ def add(commands: Any) -> None:
     _add_bleu(metrics)
     _add_rouge(metrics)
     score_seeds.add(metrics)
+    score_buckets.add(metrics)
 
 
 def _add_bleu(metrics: Any) -> None:

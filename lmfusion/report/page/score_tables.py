@@ -11,6 +11,7 @@ from lmfusion.report.page.comparison import Comparison, Row
 from lmfusion.report.page.significance import Significance
 from lmfusion.report.page.table import Cell, Table, plus_minus, size_name
 from lmfusion.report.verdict import CHANCE
+from lmfusion.scoring.seeds import ENOUGH_SEEDS
 
 HEADINGS = ["row", "pairs", "metric", "mean", "standard deviation", "seeds", "left out", "published", "scores"]
 
@@ -48,12 +49,18 @@ def _table(
         for row, group in found.groupby("row", sort=False)
     ]
     usual = _usual_seeds(comparison)
-    seeds = f"Mean ± standard deviation (n - 1) over {usual} seeds" if usual > 1 else "One seed, so no spread is known"
-    notes = [f"{seeds}, unless a cell says otherwise. {_bold(significance, metrics)}"]
+    notes = [f"{_seeds(usual)}, unless a cell says otherwise. {_bold(significance, metrics)}"]
     if found["published"].notna().any():
         notes.append(f"paper: {published.source()}.")
     notes += _signatures(comparison, metrics)
     return Table(name, title, ["", *headings], rows, notes, records=found[HEADINGS])
+
+
+def _seeds(usual: int) -> str:
+    """Say what most cells are."""
+    if usual >= ENOUGH_SEEDS:
+        return f"Mean ± standard deviation (n - 1) over {usual} seeds"
+    return "Mean of two seeds" if usual == 2 else "One seed, so no spread is known"
 
 
 def _bold(significance: Significance, metrics: Sequence[str]) -> str:
@@ -78,11 +85,13 @@ def _entry(comparison: Comparison, row: Row, metric: str, size: int | None) -> d
         seeds = f"{len(cell.used)} of {len(cell.runs)} runs, left out: " if cell.used else ""
         notes.append(seeds + "; ".join(sorted({_short(reason) for _, reason in cell.left_out})))
     elif len(values) not in (0, _usual_seeds(comparison)):
-        notes.append(f"{len(values)} seed{'s' if len(values) > 1 else ''}")
+        pair = f": {values.min():.2f} and {values.max():.2f}" if len(values) == 2 else ""
+        notes.append(f"{len(values)} seed{'s' if len(values) > 1 else ''}{pair}")
     figures = [row.name, size, metric, values.mean(), values.std(), len(values)]
     left_out = "; ".join(f"{run.name}: {reason}" for run, reason in cell.left_out)
     record = dict(zip(HEADINGS, [*figures, left_out, paper, " ".join(f"{value:.4f}" for value in values)]))
-    text = plus_minus(values.mean(), values.std(), ".2f")
+    spread = values.std() if len(values) >= ENOUGH_SEEDS else float("nan")
+    text = plus_minus(values.mean(), spread, ".2f")
     return {**record, "text": text, "note": "; ".join(notes), "bad": bool(cell.left_out)}
 
 

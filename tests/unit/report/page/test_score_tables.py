@@ -62,7 +62,7 @@ def test_one_size_has_a_column_a_metric_as_table_3(maker, compared) -> None:
     assert table.title == "test (en-de), 10K sentence pairs"
     assert table.columns == ["", "ROUGE-1", "ROUGE-2", "ROUGE-L"]
     assert cells(table) == [
-        ["baseline", "41.00 ± 1.41", "18.00 ± 1.41", "37.00 ± 1.41"],
+        ["baseline", "41.00", "18.00", "37.00"],
         ["SRC-ELMO+SHDEMB", *(f"{value} [1 seed]" for value in ("45.00", "20.00", "40.00"))],
     ]
     assert table.notes[1] == rouge.signature(None, {}, rouge.INTERVAL)
@@ -84,7 +84,7 @@ def test_what_is_missing_stands_in_the_cell(maker, compared) -> None:
     maker.run("d", "src_ft", seed=1)
     ((comparison,), _) = compared(maker.folder)
     (table,) = score_tables(comparison, Significance())
-    assert cells(table)[0][1] == "11.00 ± 1.41 [2 of 3 runs, left out: NaN loss]"
+    assert cells(table)[0][1] == "11.00 [2 of 3 runs, left out: NaN loss]"
     assert cells(table)[1][1] == " [not scored]"
     assert all(cell.bad for row in table.rows for cell in row[1:])
     assert "99" not in to_markdown(table)

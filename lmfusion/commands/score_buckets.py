@@ -1,0 +1,95 @@
+"""``lmfusion score buckets``: systems on the parts of a test set, by length, rare words, names and known phrases."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lmfusion.commands.parsers import add_command
+from lmfusion.errors import InputError
+
+if TYPE_CHECKING:
+    from lmfusion.scoring.buckets import PartScores
+
+
+def add(metrics: Any) -> None:
+    """Add the metric to those of ``lmfusion score``."""
+    text = "where systems differ: BLEU by length, rare words, names to copy and phrases that a language model has read"
+    example = "lmfusion score buckets --hyp baseline=base.de mix=mix.de --src test.en --ref test.de --out figures"
+    parser = add_command(metrics, "buckets", text, example)
+    text = "two or more systems; the first is what the others are compared with"
+    parser.add_argument("--hyp", metavar="NAME=FILE", nargs="+", required=True, help=text)
+    parser.add_argument("--src", metavar="FILE", required=True, help="raw source text, one sentence per line")
+    parser.add_argument("--ref", metavar="FILE", required=True, help="raw reference text")
+    parser.add_argument("--train", metavar="FILE", help="raw target side of the training pairs, for rare words")
+    parser.add_argument("--lm-text", metavar="FILE", help="raw text of a target-side language model, for phrases")
+    parser.add_argument("--language-pair", metavar="PAIR", help="for targets zh, ja and ko (en-zh): their tokenization")
+    parser.add_argument("--out", metavar="FOLDER", help="write the figure there, buckets.svg and buckets.png")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``lmfusion score buckets``: print a table with a line for each part, and write the figure if asked.
+
+    Raises:
+        InputError: if a file cannot be read, numbers of sentences differ, or fewer than two systems are named.
+    """
+    from lmfusion.scoring import buckets
+    from lmfusion.text.textio import read_lines
+
+    named = dict(_named(word) for word in args.hyp)
+    if len(named) < 2:
+        raise InputError("--hyp: name two systems or more, baseline=FILE mix=FILE.")
+    sources, references = (list(read_lines(Path(path))) for path in (args.src, args.ref))
+    if len(sources) != len(references):
+        raise InputError(
+            f"{args.src} has {len(sources)} lines and {args.ref} {len(references)}: they must be parallel."
+        )
+    systems = {name: list(read_lines(path)) for name, path in named.items()}
+    more = {"training_targets": args.train, "lm_text": args.lm_text}
+    texts = {name: read_lines(Path(path)) for name, path in more.items() if path}
+    divided = buckets.parts(sources, references, **texts)
+    found = buckets.score(divided, systems, references, args.language_pair)
+    copied = {name: buckets.copied(sources, references, lines) for name, lines in systems.items()}
+    if args.json:
+        rows = [
+            {"question": each.part.question, "part": each.part.name, "sentences": len(each.part.lines), **each.bleu}
+            for each in found
+        ]
+        print(json.dumps({"bleu": rows, "names copied": copied}, indent=2, ensure_ascii=False))
+    else:
+        _show(found, copied)
+    if args.out:
+        _draw(found, Path(args.out))
+
+
+def _named(word: str) -> tuple[str, Path]:
+    name, separator, path = word.partition("=")
+    if not separator or not name or not path:
+        raise InputError(f"--hyp {word}: give NAME=FILE.")
+    return name, Path(path)
+
+
+def _show(found: list[PartScores], copied: dict[str, float]) -> None:
+    first, *others = found[0].bleu
+    print("| | sentences | " + " | ".join([first, *others]) + " |")
+    print("|---|---:|" + "---:|" * (1 + len(others)))
+    for each in found:
+        cells = [f"{each.bleu[first]:.2f}"]
+        cells += [f"{each.bleu[name]:.2f} ({each.bleu[name] - each.bleu[first]:+.2f})" for name in others]
+        print(f"| {each.part.question}: {each.part.name} | {len(each.part.lines):,} | {' | '.join(cells)} |")
+    shares = " | ".join(f"{share:.0%}" for share in copied.values())
+    print(f"| names in source and reference that are copied | | {shares} |")
+
+
+def _draw(found: list[PartScores], out: Path) -> None:
+    from lmfusion.report.page.buckets_figure import buckets_figure
+
+    figure = buckets_figure(found)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
+    (out / f"{figure.name}.png").write_bytes(figure.png)
+    print(f"{out / figure.name}.svg and .png written")
