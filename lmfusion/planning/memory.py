@@ -7,11 +7,11 @@ from typing import Any
 
 from lmfusion.errors import InputError
 from lmfusion.planning.counting import Saved
+from lmfusion.training.chunked_loss import CPU_CHUNK_BYTES, GPU_CHUNK_BYTES
 
 SINGLE, HALF = 4, 2
 # Numbers that each of fairseq's optimizers keeps of every trained weight, always in float32.
 STATES = {"adam": 2, "adamax": 2, "lamb": 2, "adadelta": 2, "nag": 1, "adagrad": 1, "rmsprop": 1, "sgd": 0}
-_CHUNK = 24 << 20  # bytes of logits that the chunked criterions hold at once, where no flag says otherwise
 _LOGITS = 2
 """Copies of the logits at the peak beside those saved: the loss' gradient and theirs, in float32."""
 
@@ -93,7 +93,7 @@ def training_memory(
     held, sentences = precision(cfg.common), tokens / length
     chunked = str(cfg.criterion._name).startswith("chunked")
     if chunked:
-        size = int(cfg.criterion.loss_chunk_tokens) * vocabulary * SINGLE or _CHUNK
+        size = int(cfg.criterion.loss_chunk_tokens) * vocabulary * SINGLE or (CPU_CHUNK_BYTES if cfg.common.cpu else GPU_CHUNK_BYTES)
         # The sum of the output matrix' gradient waits in float32 beside the chunk and its gradient.
         loss = 2 * min(size, tokens * vocabulary * SINGLE)
     else:
