@@ -93,7 +93,8 @@ def training_memory(
     held, sentences = precision(cfg.common), tokens / length
     chunked = str(cfg.criterion._name).startswith("chunked")
     if chunked:
-        size = int(cfg.criterion.loss_chunk_tokens) * vocabulary * SINGLE or (CPU_CHUNK_BYTES if cfg.common.cpu else GPU_CHUNK_BYTES)
+        default = CPU_CHUNK_BYTES if cfg.common.cpu else GPU_CHUNK_BYTES
+        size = int(cfg.criterion.loss_chunk_tokens) * vocabulary * SINGLE or default
         # The sum of the output matrix' gradient waits in float32 beside the chunk and its gradient.
         loss = 2 * min(size, tokens * vocabulary * SINGLE)
     else:

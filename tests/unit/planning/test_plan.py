@@ -122,7 +122,8 @@ def test_memory_is_near_what_the_benchmark_measures(row: str, arch: str, layers:
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         taken[tokens] = json.loads(done.stdout.splitlines()[-1])["peak"]
     flags = f"--arch {arch} --share-decoder-input-output-embed --decoder-embed-dim 128 --decoder-ffn-embed-dim 512 "
-    flags += f"--decoder-attention-heads 2 --decoder-layers {layers} --criterion chunked_cross_entropy --max-update 5 --cpu "
+    flags += f"--decoder-attention-heads 2 --decoder-layers {layers} --cpu "
+    flags += "--criterion chunked_cross_entropy --max-update 5 "
     planned = {
         tokens: plan(f"{flags} --max-tokens {tokens}", types=4000, length=29).memory.total for tokens in (1500, 6000)
     }
