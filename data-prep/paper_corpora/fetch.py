@@ -197,10 +197,8 @@ def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
 
 def progress(total: int, label: str, initial: int = 0) -> tqdm:
     """A bar in bytes with the time left; in a log file a line every ten seconds at most."""
-    style = {"dynamic_ncols": True} if sys.stderr.isatty() else LOG_LINE
-    return tqdm(
-        total=total, initial=initial, desc=label, unit="B", unit_scale=True, unit_divisor=1000, leave=False, **style
-    )
+    style = {"dynamic_ncols": True, "leave": False} if sys.stderr.isatty() else LOG_LINE
+    return tqdm(total=total, initial=initial, desc=label, unit="B", unit_scale=True, unit_divisor=1000, **style)
 
 
 def free_space(folder: Path) -> int:

@@ -19,7 +19,7 @@ BLOCKS = {
     "hd_id1": ("Saving the whole document", "Das ganze Dokument speichern"),
     "par_id2": (
         "Choose the menu File. Then click on Save.",
-        "Wählen Sie das Menü Datei. Klicken Sie dann auf Speichern.",
+        "Öffnen Sie das Menü Datei. Klicken Sie dann auf Speichern.",
     ),
     "par_id3": (ENGLISH.splitlines()[2], GERMAN.splitlines()[2]),  # training text
     "par_id4": ("Press the key Ctrl now", "Drücken Sie jetzt Taste Strg"),
