@@ -28,8 +28,7 @@ RUNTIME = [
 ]
 # Folders of a clone that lie in the package as well: lmfusion train runs recipes/own, lmfusion recipes writes them.
 SCRIPTS = {"lmfusion.recipes": "recipes", "lmfusion.data_prep": "data-prep"}
-SCRIPT_KINDS = ("sh", "py", "sbatch", "tsv", "md")
-SCRIPT_FILES = ("study/Snakefile",)
+SCRIPT_KINDS = ("sh", "py", "smk", "sbatch", "tsv", "md")
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
 # Models of Hugging Face as language models. Earlier versions have other classes of tokenizers and caches.
 HF = ["transformers>=5.23", "tokenizers>=0.22", "safetensors>=0.5"]

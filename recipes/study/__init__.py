@@ -6,7 +6,7 @@ recipe.py    what decides a run besides: the numbers of the recipes' scripts, wh
 task.py      what a recipe folder offers: its rows, its corpus
 plan.py      the models that are wanted, and what each waits for
 layout.py    where a run lies, and what its row script is told
-Snakefile    the rules; Snakemake decides what runs when
+rules.smk    the rules; Snakemake decides what runs when
 step.py      one job of the rules: a row's script, then a mark
 results.py   what is committed of finished runs, and not run again
 report.py    the page of tables and figures

@@ -15,17 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from lmfusion.errors import InputError
+from lmfusion.runs.live import die_with_parent
 from lmfusion.runs.record import write_json
 from study import command, into_page, recipe, report
 from study.plan import Plan
 from study.results import differing
 
-SNAKEFILE = Path(__file__).parent / "Snakefile"
+SNAKEFILE = Path(__file__).parent / "rules.smk"
 
 
 @contextmanager
-def locked(out: Path) -> Iterator[None]:
-    """Let one study at a time work in a folder.
+def locked(out: Path) -> Iterator[int]:
+    """Let one study at a time work in a folder; yields the lock's file, for a child that is to hold it too.
 
     Raises:
         InputError: another one does.
@@ -36,7 +37,7 @@ def locked(out: Path) -> Iterator[None]:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise InputError(f"{out}: another study is at work there. Wait for it, or choose another --out.") from error
-        yield
+        yield stream.fileno()
 
 
 def same_numbers(out: Path, numbers: Mapping[str, Any]) -> None:
@@ -52,7 +53,9 @@ def same_numbers(out: Path, numbers: Mapping[str, Any]) -> None:
     write_json(path, now)
 
 
-def snakemake(plan: Plan, args: argparse.Namespace, words: Sequence[str], further: Sequence[str]) -> int:
+def snakemake(
+    plan: Plan, args: argparse.Namespace, words: Sequence[str], further: Sequence[str], lock: int | None = None
+) -> int:
     """Run the rules, or show what they would run; its exit status.
 
     Raises:
@@ -77,7 +80,9 @@ def snakemake(plan: Plan, args: argparse.Namespace, words: Sequence[str], furthe
         "--config",
         f"words={json.dumps(list(words))}",
     ]
-    return subprocess.run([*base, *cores, *own, *further], check=False).returncode
+    kept = () if lock is None else (lock,)  # held until the last of the jobs that outlive a killed study has ended
+    command_line = [*base, *cores, *own, *further]
+    return subprocess.run(command_line, check=False, pass_fds=kept, preexec_fn=die_with_parent()).returncode
 
 
 def run(args: argparse.Namespace, words: Sequence[str], further: Sequence[str]) -> int:
@@ -96,10 +101,10 @@ def run(args: argparse.Namespace, words: Sequence[str], further: Sequence[str]) 
         if given and plan.results.folder is None:
             own = ", ".join(recipe.overridden(plan.task)) or "--budget"
             raise InputError(f"{option} is for runs of preset budgets only; not preset: {own}.")
-    with locked(plan.out):
+    with locked(plan.out) as lock:
         same_numbers(plan.out, numbers)
         command.keep_words(plan.out, words)
-        status = 0 if args.report_only else snakemake(plan, args, words, further)
+        status = 0 if args.report_only else snakemake(plan, args, words, further, lock)
         reported = _finish(args, plan, numbers)
     if status:
         print(f"error: jobs failed, see above and {plan.out}/logs. The same command tries them again.", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""One job of the Snakefile: run a recipe's script with its settings, then leave a mark.
+"""One job of the rules: run a recipe's script with its settings, then leave a mark.
 
 python -m study.step OUT train baseline 10000 1 MARK
 """
