@@ -19,9 +19,17 @@ OVERRIDES = {"vocabulary": "types", "channels": "channels", "layers": "blocks", 
 HEAD = 64  # channels of an attention head where --channels is given, as in the paper's models
 
 
+_chosen: dict[str, str] = {}
+
+
 def device() -> str:
-    """A GPU where there is one."""
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    """A GPU where there is one, unless another device was chosen."""
+    return _chosen.get("device") or ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+def use_device(name: str) -> None:
+    """Make :func:`device` this one in this process."""
+    _chosen["device"] = name
 
 
 def flags(description: str | None, *, rounds: int, sized: bool = True) -> argparse.ArgumentParser:
@@ -60,7 +68,7 @@ def parse(parser: argparse.ArgumentParser, arguments: list[str] | None) -> Any:
     torch.set_num_threads(args.threads)
     # fairseq gives its padding mask as booleans and its causal mask as numbers; torch says so at every start.
     warnings.filterwarnings("ignore", message="Support for mismatched key_padding_mask")
-    for name in ("lmfusion", "fairseq", "matplotlib"):
+    for name in ("lmfusion", "fairseq", "matplotlib", "hydra"):
         logging.getLogger(name).setLevel(logging.WARNING)
     if not hasattr(args, "size"):
         return args

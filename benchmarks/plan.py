@@ -44,12 +44,19 @@ CPU = (
 
 # A GPU with 80 GB.
 GPU = (
+    _run("gpu", "gpu", "", 9),
     _run("limits", "limits", "", 0.5),
     _run("training", "training", "--tokens 3584", 3),
     _run("training_fp32", "training", "--tokens 3584 --precision fp32 --no-memory", 3),
     _run("pretraining", "pretraining", "--tokens 9920", 3),
     _run("pretraining_fp32", "pretraining", "--tokens 2480 --precision fp32", 3),
     _run("chunked_loss", "chunked_loss", "--channels 1024 --tokens 3584", 1),
+    _run(
+        "chunked_loss_unsmoothed",
+        "chunked_loss",
+        "--channels 1024 --tokens 3584 --smoothing 0 --precision fp32 bf16",
+        1,
+    ),
     _run("generation", "generation", "--max-tokens 36 12000", 6),
     _run("decoding_cache", "decoding_cache", "--hypotheses 100", 4),
     _run("growth", "growth", "--tokens 4096", 6),
@@ -60,6 +67,7 @@ GPU = (
 # The same code on models of a size that proves nothing: a rehearsal.
 _TINY = "--size small --channels 32 --layers 1 --lm-layers 2 --vocabulary 200 --rounds 1"
 REHEARSAL = (
+    _run("gpu", "gpu", "--tiny --device cpu --rounds 1", 1),
     _run("limits", "limits", f"{_TINY} --tokens 8", 0.1),
     _run("training", "training", f"{_TINY} --tokens 72 --no-memory", 0.1),
     _run("pretraining", "pretraining", f"{_TINY} --tokens 72 --no-memory", 0.1),

@@ -83,14 +83,18 @@ def report(name: str, args: Any, tables: list[Table], **figures: Any) -> None:
         tables: to show.
         figures: everything measured.
     """
-    where = machine(args.threads)
-    print(", ".join(f"{key} {value}" for key, value in where.items() if value is not None))
+    print(", ".join(f"{key} {value}" for key, value in machine(args.threads).items() if value is not None))
     for table in tables:
         table.show()
+    save(name, args, tables, figures)
+
+
+def save(name: str, args: Any, tables: list[Table], figures: dict[str, Any]) -> None:
+    """Write all as JSON where ``--json`` was given, in place of what was there; arguments as of :func:`report`."""
     if args.json is None:
         return
     settings = {key: value for key, value in vars(args).items() if key not in ("json", "figures", "given")}
-    found = {"command": [name, *_repeatable(args.given)], "machine": where, "settings": settings}
+    found = {"command": [name, *_repeatable(args.given)], "machine": machine(args.threads), "settings": settings}
     found.update(tables=tables, figures=figures)
     args.json.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(found, indent=1, default=_plain, ensure_ascii=False) + "\n"

@@ -15,11 +15,14 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import lmfusion
 from lmfusion.lm.causal import CausalLM
 from lmfusion.lm.cloze import ClozeLM
-from lmfusion.lm.transformer.config import CausalLMConfig, ClozeLMConfig
+from lmfusion.lm.transformer import layout
+from lmfusion.lm.transformer.config import OF_TRAINING, CausalLMConfig, ClozeLMConfig
+from lmfusion.training import chunked_loss
 
 lmfusion.install()
 
@@ -74,7 +77,7 @@ def shake() -> Callable[[nn.Module], Any]:
 def plain_values(kind: Any, **flags: Any) -> dict[str, Any]:
     """A language model's flags as plain values: the defaults, tiny sizes, these flags."""
     fields = kind.__dataclass_fields__.items()
-    defaults = {name: spec.default for name, spec in fields if not name.startswith("_")}
+    defaults = {name: spec.default for name, spec in fields if not name.startswith("_") and name not in OF_TRAINING}
     return {**defaults, **TINY, **flags}
 
 
@@ -186,3 +189,29 @@ def prepared(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return out
+
+
+class Waits(TorchDispatchMode):
+    """Notes the operations for whose result a program on a GPU has to wait, by their names in :attr:`found`."""
+
+    NAMES = ("_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "_unique2", "unique_dim")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = function.overloadpacket.__name__
+        indices = args[1] if name.startswith("index") and len(args) > 1 and isinstance(args[1], (list, tuple)) else ()
+        chooses = any(isinstance(index, Tensor) and index.dtype == torch.bool for index in indices)
+        if chooses or name in self.NAMES:
+            self.found.append(name)
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> type[Waits]:
+    """Everything takes the way that it takes on a GPU, on a CPU; ``with as_on_a_gpu() as waits`` notes waits."""
+    for module in (layout, chunked_loss):
+        monkeypatch.setattr(module, "reads_freely", lambda tensor: False)
+    return Waits

@@ -13,7 +13,7 @@ def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
     text = "read every token of the texts that fairseq-preprocess made, and refuse damaged ones"
     parser = add_command(commands, "check-data", text, "lmfusion check-data data/bin")
-    parser.add_argument("folder", metavar="DIR", help="what fairseq-train is given: *.bin, *.idx and dict.*.txt")
+    parser.add_argument("folder", metavar="DIR[:DIR…]", help="what fairseq-train is given: *.bin, *.idx, dict.*.txt")
     parser.set_defaults(run=run)
 
 
@@ -24,7 +24,8 @@ def run(args: argparse.Namespace) -> None:
 
     from lmfusion.text.check_data import check_folder
 
-    texts = check_folder(Path(args.folder))
-    for text in texts:
-        print(f"{text.name}: {text.sentences:,} sentences, {text.tokens:,} tokens of {text.dictionary}")
-    print(f"{args.folder} is whole: {len(texts)} texts")
+    for folder in args.folder.split(":"):
+        texts = check_folder(Path(folder))
+        for text in texts:
+            print(f"{text.name}: {text.sentences:,} sentences, {text.tokens:,} tokens of {text.dictionary}")
+        print(f"{folder} is whole: {len(texts)} texts")

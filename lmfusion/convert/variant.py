@@ -16,7 +16,7 @@ from typing_extensions import Self
 from lmfusion.lm.cloze import ClozeLM
 from lmfusion.lm.interface import LAYERS, TOP, IncrementalState, LMStates, register_lm
 from lmfusion.lm.old_checkpoints import RELEASED
-from lmfusion.lm.transformer.layout import RowLayout, shift_left, shift_right
+from lmfusion.lm.transformer.layout import layout_of, shift_left, shift_right
 from lmfusion.lm.vocabulary import EOS, Vocabulary
 
 SEES_SELF, HIDES_SELF, FORWARD = "wide", "narrow", "forward"
@@ -143,7 +143,7 @@ class ReleasedLM(ClozeLM):
         return found
 
     def _top(self, tokens: Tensor) -> Tensor:
-        layout = RowLayout(tokens.eq(self.padding_idx))
+        layout = layout_of(tokens, self.padding_idx)
         forward, backward = self._tops(layout.align(tokens), layout)
         if self.output_spec.top == FORWARD:
             return layout.restore(forward)

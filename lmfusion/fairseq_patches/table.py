@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lmfusion.fairseq_patches import (
     architectures,
+    attention_backend,
     compat,
     configurations,
     distributed,
@@ -84,6 +85,14 @@ TABLE: tuple[Patch, ...] = (
         "parse_args_and_arch",
         half_precision.bf16_without_tpu,
         "--bf16 cannot run on a GPU: fairseq's command line sets --tpu with it, and asks for torch_xla.",
+    ),
+    Patch(
+        "fairseq.trainer:Trainer",
+        "__init__",
+        attention_backend.without_cudnn_attention,
+        "Gradients are NaN in half precision on H100 and H200 in batches of 64, 192, 320 … tokens a row: cuDNN's "
+        "attention with a mask (PyTorch issue 196678), which PyTorch prefers since 2.11. It is off in training there.",
+        "none so far; `lmfusion bench gpu` tests the PyTorch installed",
     ),
     Patch(
         "fairseq.distributed.utils",

@@ -25,6 +25,7 @@ from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding, SourceReade
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding, TargetReader
 from lmfusion.lm.interface import Head
 from lmfusion.lm.precision import autocast_recomputations, training_autocast
+from lmfusion.lm.recomputation import recompute_layers
 from lmfusion.operations import speed_up
 
 
@@ -66,6 +67,8 @@ class TransformerLMFusion(HoldsLMs, TransformerModelBase):
         keep_symbols(model, task)
         truncate_to_model(task, model)
         for fusion, stack in model.fusions():
+            if nested.checkpoint_activations and fusion.trains_lm:
+                recompute_layers(fusion.lm)
             if stack is model.encoder and not fusion.replaces_embeddings:
                 model.decoder.read_source(fusion)
         for side, (fusion, _) in nested.starts.items():

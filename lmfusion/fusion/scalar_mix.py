@@ -41,8 +41,11 @@ class ScalarMix(nn.Module):
             raise ValueError(f"{len(states)} states were given to a mix of {self.weights.numel()}")
         shares = F.dropout(self.shares(), self.dropout, self.training)
         # Fifteen roundings to half precision would add up to more than a hundredth: the sum is taken in float32.
-        mixed = sum((share * self._normalize(state)).float() for share, state in zip(shares, states))
-        assert isinstance(mixed, Tensor)
+        mixed = shares.new_zeros(states[0].size(-1), dtype=torch.promote_types(shares.dtype, torch.float32))
+        for share, state in zip(shares, states):
+            normal = self._normalize(state)
+            is_half = normal.dtype in (torch.float16, torch.bfloat16)  # one pass over memory, rounded once
+            mixed = torch.addcmul(mixed, share, normal) if is_half else mixed + share * normal
         if self.layer_norm.weight is not None:
             # The states share scale and shift, so these come out of the sum.
             mixed = self.layer_norm.weight * mixed + self.layer_norm.bias * shares.sum()

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from lmfusion.fusion.interface import ENCODER, Fusion
 from lmfusion.fusion.places import wrap_attention
 from lmfusion.fusion.sides import Reader
-from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.lm.transformer.layout import RowLayout, announce
 from lmfusion.lm.vocabulary import Framed
 
 CARRIED = "lm_states"
@@ -41,7 +41,11 @@ class SourceReader(Reader):
         """Return the rows that the language model is given for B x S ids of a batch, and their layout."""
         layout = RowLayout(src_tokens.eq(self.padding_idx))
         vocabulary = self.lm.vocabulary
-        return vocabulary.frame(vocabulary.ids(layout.align(src_tokens))), layout
+        framed = vocabulary.frame(vocabulary.ids(layout.align(src_tokens)))
+        opening = framed.tokens.size(1) - src_tokens.size(1)
+        if framed.keep in (slice(opening, None), slice(0, None)):
+            announce(framed.tokens, layout.with_frame(opening))
+        return framed, layout
 
     def as_embeddings(self, states: Tensor, framed: Framed, layout: RowLayout) -> Tensor:
         """Move states of framed rows to the positions of the source's tokens.

@@ -24,7 +24,7 @@ from lmfusion.lm.transformer.base import TrainableLM
 from lmfusion.lm.transformer.config import BertLMConfig, plain_config, set_defaults
 from lmfusion.lm.transformer.encoder import EncoderEmbedding, MaskedHead, PostNormBlock, linear
 from lmfusion.lm.transformer.fairseq_lm import FairseqLM
-from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.lm.transformer.layout import layout_of
 from lmfusion.lm.vocabulary import BOS
 
 MASK = "<mask>"
@@ -121,7 +121,7 @@ class BertLM(FairseqLM, FairseqDecoder):
         self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
     ) -> LMStates:
         """Compute the normalized embeddings and N layers, each B x T x C; the top is the last one."""
-        layout = RowLayout(tokens.eq(self.padding_idx))
+        layout = layout_of(tokens, self.padding_idx)
         self.check_rows(layout)
         x = layout.pack(self.embed(layout.align(tokens)))
         states = [x]
@@ -203,7 +203,7 @@ class BertLanguageModel(TrainableLM):
         """
         if not getattr(task, "masks_words", False):
             raise InputError("bert_lm is trained by --task bert_pretraining --criterion bert_pretraining: give these.")
-        return cls(BertLM(plain_config(cfg, BertLMConfig), task.target_dictionary))
+        return cls(BertLM(plain_config(cfg, BertLMConfig), task.target_dictionary)).follow(cfg)
 
 
 @register_model_architecture("bert_lm", "bert_lm_large")

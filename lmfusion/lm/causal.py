@@ -22,7 +22,7 @@ from lmfusion.lm.transformer.as_stack import tower_stack
 from lmfusion.lm.transformer.attention import NO_BIAS_KV, CausalSelfAttention
 from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
 from lmfusion.lm.transformer.config import CausalLMConfig, big_architecture, plain_config
-from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.lm.transformer.layout import RowLayout, layout_of
 
 
 @register_lm("causal")
@@ -103,7 +103,7 @@ class CausalLM(TransformerLM, FairseqIncrementalDecoder):
 
     def _run_layers(self, tokens: Tensor) -> tuple[Tensor, list[Tensor], RowLayout]:
         """Return the embeddings of left-aligned rows, the N layers' states as the layout packs them, and the layout."""
-        layout = RowLayout(tokens.eq(self.padding_idx))
+        layout = layout_of(tokens, self.padding_idx)
         self.check_rows(layout)
         x = self.embed(layout.align(tokens))
         return x, self.layers(layout.pack(x), layout=layout), layout
@@ -148,7 +148,7 @@ class UniTransformerLanguageModel(TrainableLM):
                 f"uni_transformer_lm predicts the next token and would see what {given} asks for: "
                 f"leave that out, or train bi_transformer_lm."
             )
-        return cls(CausalLM(plain_config(cfg, CausalLMConfig), task.target_dictionary))
+        return cls(CausalLM(plain_config(cfg, CausalLMConfig), task.target_dictionary)).follow(cfg)
 
     @property
     def supported_targets(self) -> set[str]:

@@ -24,7 +24,7 @@ from lmfusion.lm.transformer.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_
 from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
 from lmfusion.lm.transformer.config import ClozeLMConfig, big_architecture, plain_config
 from lmfusion.lm.transformer.join import AttentionJoin, LinearJoin
-from lmfusion.lm.transformer.layout import RowLayout, shift_left, shift_right
+from lmfusion.lm.transformer.layout import RowLayout, layout_of, shift_left, shift_right
 
 TARGET_SETS = (["self"], ["future", "past"], ["self", "future", "past"])
 
@@ -152,7 +152,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
             B x T x V, or B x K x T x V where K > 1 targets are predicted (in the order self, future, past), or what
             the head makes; and an empty dictionary.
         """
-        layout = RowLayout(src_tokens.eq(self.padding_idx))
+        layout = layout_of(src_tokens, self.padding_idx)
         fwd, bwd = self._tops(layout.align(src_tokens), layout)
         tops = {"future": fwd, "past": bwd}
         if "self" in self.targets:
@@ -171,7 +171,7 @@ class ClozeLM(TransformerLM, FairseqDecoder):
         Raises:
             InputError: if the top state is wanted of a pair of LMs, which has no joining block.
         """
-        layout = RowLayout(tokens.eq(self.padding_idx))
+        layout = layout_of(tokens, self.padding_idx)
         found = LMStates()
         if LAYERS not in want:
             fwd, bwd = self._tops(layout.align(tokens), layout)
@@ -226,7 +226,7 @@ class BiTransformerLanguageModel(TrainableLM):
         check_task(task)
         config = plain_config(cfg, ClozeLMConfig)
         config["targets"] = list(getattr(task, "targets", ["self"]))
-        return cls(ClozeLM(config, task.target_dictionary))
+        return cls(ClozeLM(config, task.target_dictionary)).follow(cfg)
 
     @property
     def supported_targets(self) -> set[str]:

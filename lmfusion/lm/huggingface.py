@@ -23,7 +23,7 @@ from lmfusion.lm.huggingface_stack import bert_stack
 from lmfusion.lm.huggingface_vocabulary import TokenizerVocabulary, check_table
 from lmfusion.lm.interface import LAYERS, TOP, IncrementalState, LMStates, PretrainedLM, register_lm
 from lmfusion.lm.stack import Stack
-from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.lm.transformer.layout import layout_of
 from lmfusion.lm.vocabulary import BOS, Vocabulary
 from lmfusion.text.huggingface import PieceTokenizer
 from lmfusion.text.import_transformers import import_transformers
@@ -179,7 +179,7 @@ class HuggingFaceLM(AdaptableLM):
         self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
     ) -> LMStates:
         """Compute transformers' ``hidden_states`` (L x B x T x C) and ``last_hidden_state`` (B x T x C)."""
-        layout = RowLayout(tokens.eq(self.padding_idx))
+        layout = layout_of(tokens, self.padding_idx)
         rows, width = layout.align(tokens), tokens.size(1)
         if width > self.positions:
             longest = int(layout.lengths.max())

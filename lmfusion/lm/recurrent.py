@@ -22,7 +22,7 @@ from lmfusion.lm.recurrent_layers import CELLS, Direction, RecurrentLMConfig
 from lmfusion.lm.transformer.base import TrainableLM, check_task
 from lmfusion.lm.transformer.config import plain_config
 from lmfusion.lm.transformer.fairseq_lm import FairseqLM
-from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.lm.transformer.layout import layout_of
 from lmfusion.operations import dropout
 
 
@@ -103,7 +103,7 @@ class RecurrentLM(_AnyRecurrent, FairseqIncrementalDecoder):
         those seen are computed and returned.
         """
         if incremental_state is None:
-            layout = RowLayout(tokens.eq(self.padding_idx))
+            layout = layout_of(tokens, self.padding_idx)
             self.check_rows(layout)
             x = self.embed(layout.align(tokens))
             layers = [layout.restore(state) for state in (x, *self.layers(x)[0])]
@@ -183,7 +183,7 @@ class ElmoLM(_AnyRecurrent, FairseqDecoder):
         self, tokens: Tensor, incremental_state: IncrementalState | None = None, *, want: AbstractSet[str]
     ) -> LMStates:
         """Compute ``[embedding; embedding]`` and N times ``[forward; backward]``, B x T x 2C; the top is the last."""
-        layout = RowLayout(tokens.eq(self.padding_idx))
+        layout = layout_of(tokens, self.padding_idx)
         self.check_rows(layout)
         x = self.embed(layout.align(tokens))
         forward, backward = self.forward_layers(x)[0], self.backward_layers(layout.reverse(x))[0]
@@ -227,7 +227,7 @@ class UniRecurrentLanguageModel(TrainableLM):
         if targets != cls.targets:
             given = " ".join(f"--{target}-target" for target in targets)
             raise InputError(f"{cls.family.architecture} cannot be trained with {given}: give {cls.needs}.")
-        return cls(cls.family(plain_config(cfg, RecurrentLMConfig), task.target_dictionary))
+        return cls(cls.family(plain_config(cfg, RecurrentLMConfig), task.target_dictionary)).follow(cfg)
 
     @property
     def supported_targets(self) -> set[str]:

@@ -19,7 +19,7 @@ from torch import Tensor
 from lmfusion.errors import InputError
 from lmfusion.training.chunked_loss import ChunkedLoss, chunked_cross_entropy
 
-_CHUNK_HELP = "tokens whose logits exist at once; 0: as many as 24 MiB hold"
+_CHUNK_HELP = "tokens whose logits exist at once; 0: as many as 24 MiB hold, on a GPU 512"
 
 
 def _check(model: Any, chunk_tokens: int, reduce: bool) -> None:

@@ -148,6 +148,15 @@ def test_denoising_runs_as_written(place: Path) -> None:
     assert started["cfg"]["checkpoint"]["finetune_from_model"] == "denoiser.pt"
 
 
+def test_plans_run_as_written(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
+    for line in lines("docs/scale.md"):
+        found = json.loads(run(line.replace(" -- ", " --json -- "), tmp_path))
+        parameters = sum(part["parameters"] for part in found["parameters"])
+        for figure in (f"{parameters:,}", f"{found['updates']:,}", f" {found['hours']:.1f} |"):
+            assert figure in page
+
+
 def test_own_parts_run_as_written(place: Path) -> None:
     run_page("docs/extending.md", place)
 

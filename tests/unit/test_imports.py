@@ -16,7 +16,7 @@ LAYERS = [
     ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
     ["lmfusion.operations"],
     [f"lmfusion.lm.{name}" for name in ("freezing", "pooling", "precision", "symbols", "vocabulary")],
-    ["lmfusion.lm.stack"],
+    ["lmfusion.lm.stack", "lmfusion.lm.recomputation"],
     ["lmfusion.lm.interface"],
     ["lmfusion.lm.old_checkpoints", "lmfusion.lm.decoding", "lmfusion.lm.transformer", "lmfusion.lm.vector_files"],
     ["lmfusion.lm.recurrent_layers"],
@@ -32,6 +32,7 @@ LAYERS = [
     ["lmfusion.translate_lines", "lmfusion.packing"],
     ["lmfusion.ctranslate"],
     ["lmfusion", "lmfusion.models"],  # the public API
+    ["lmfusion.planning"],
     ["lmfusion.runs"],
     ["lmfusion.report"],
     ["lmfusion.rows"],

@@ -33,6 +33,25 @@ def html_blocks(data: bytes | str) -> list[str]:
         return []
 
 
+def html_texts(data: bytes, names: re.Pattern[str]) -> dict[str, str]:
+    """The text of every element of an HTML page whose id matches, by id; of an id that stands twice, neither."""
+    try:
+        root = html.document_fromstring(data.decode("utf-8"))
+    except etree.ParserError:
+        return {}
+    for other in root.xpath("//*[@hidden][not(starts-with(@id, 'default'))]"):
+        other.drop_tree()  # what a key is called on another system stands beside the usual name, and is not shown
+    found: dict[str, str] = {}
+    twice: set[str] = set()
+    for element in root.iter("p", "h1", "h2", "h3", "h4", "h5", "h6"):
+        name = element.get("id", "")
+        if names.fullmatch(name):
+            if name in found:
+                twice.add(name)
+            found[name] = " ".join(_blocks(element))
+    return {name: text for name, text in found.items() if text and name not in twice}
+
+
 def mallard_blocks(data: bytes) -> list[str]:
     """The blocks of a Mallard page.
 

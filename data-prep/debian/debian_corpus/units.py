@@ -29,12 +29,12 @@ def bitext(entry: Entry, lang: str, ratio: LengthRatio) -> list[Pair]:
     for source_blocks, target_blocks in zip(source, target):
         if [block.kind for block in source_blocks] == [block.kind for block in target_blocks]:
             for source_block, target_block in zip(source_blocks, target_blocks):
-                pairs.extend(_align_block(clean(source_block.text), clean(target_block.text), lang, ratio))
+                pairs.extend(align_block(clean(source_block.text), clean(target_block.text), lang, ratio))
     return [pair for pair in pairs if usable_pair(*pair, ratio)]
 
 
-def _align_block(source: str, target: str, lang: str, ratio: LengthRatio) -> list[Pair]:
-    """Sentence by sentence if the counts agree and every pair looks right, else the block as a whole."""
+def align_block(source: str, target: str, lang: str, ratio: LengthRatio) -> list[Pair]:
+    """The pairs of two blocks: sentence by sentence if the counts agree and all look right, else whole."""
     pairs = list(zip(sentences(source, "en"), sentences(target, lang)))
     alike = len(sentences(source, "en")) == len(sentences(target, lang))
     if alike and all(ratio.fits(*pair) for pair in pairs):

@@ -110,7 +110,9 @@ class CausalSelfAttention(FairseqIncrementalState, nn.Module):
     def project(self, attended: Tensor, layout: RowLayout | None = None) -> Tensor:
         """Project attended values, B x H x T x D -> B x T x C, or packed as ``layout`` does."""
         attended = attended.transpose(1, 2).flatten(2)  # B x H x T x D -> B x T x C
-        return self.out_proj(attended if layout is None else layout.pack(attended))
+        attended = attended if layout is None else layout.pack(attended)
+        # Behind the extra pair it may be a view with gaps, which F.linear takes by a product for every row (bmm).
+        return self.out_proj(attended.contiguous())
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         new, total = query.size(2), key.size(2)

@@ -8,9 +8,11 @@ from fairseq.data import Dictionary
 from fairseq.models import FairseqLanguageModel
 from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
+from typing_extensions import Self
 
 from lmfusion.errors import InputError
 from lmfusion.lm.precision import training_autocast
+from lmfusion.lm.recomputation import recompute_layers
 from lmfusion.lm.transformer.fairseq_lm import FairseqLM
 from lmfusion.lm.transformer.layers import Block, TokenEmbedding, Tower
 
@@ -59,6 +61,12 @@ class TrainableLM(FairseqLanguageModel):
 
     decoder: FairseqLM
     takes_head = True  # lmfusion/training/criterions.py
+
+    def follow(self, cfg: Any) -> Self:
+        """Take over flags that are of training alone, and no part of the language model; return the model itself."""
+        if cfg.checkpoint_activations:
+            recompute_layers(self.decoder)
+        return self
 
     def forward(self, src_tokens: Tensor, **kwargs: Any) -> Any:
         """Compute logits, or what a ``head`` makes; arguments are those of the decoder's ``forward``."""

@@ -9,6 +9,10 @@ from fairseq.dataclass import FairseqDataclass
 from omegaconf import II
 
 from lmfusion.lm.precision import CPU_BF16_HELP
+from lmfusion.lm.recomputation import RECOMPUTATION_HELP
+
+OF_TRAINING = ("checkpoint_activations",)
+"""Flags that are no part of a language model: its configuration, by which stored states are found, has none of them."""
 
 
 @dataclass
@@ -25,6 +29,7 @@ class SharedLMConfig(FairseqDataclass):
         default=False, metadata={"help": "use the input embeddings as softmax weights (tied)"}
     )
     cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
+    checkpoint_activations: bool = field(default=False, metadata={"help": RECOMPUTATION_HELP})
     tokens_per_sample: int = II("task.tokens_per_sample")
     max_target_positions: Optional[int] = II("task.max_target_positions")
 
@@ -94,6 +99,7 @@ class BertLMConfig(FairseqDataclass):
     dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and of each sub-block's output"})
     attention_dropout: float = field(default=0.1, metadata={"help": "dropout of attention weights"})
     cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
+    checkpoint_activations: bool = field(default=False, metadata={"help": RECOMPUTATION_HELP})
     tokens_per_sample: int = II("task.tokens_per_sample")
     max_target_positions: Optional[int] = II("task.max_target_positions")
 
@@ -105,8 +111,8 @@ def plain_config(cfg: Any, kind: Callable[[], FairseqDataclass]) -> dict[str, An
         cfg: any object with the attributes, e.g. fairseq's configuration.
         kind: the dataclass whose fields are taken.
     """
-    names = list(kind().__dataclass_fields__)
-    values = {name: getattr(cfg, name) for name in names if not name.startswith("_")}
+    names = [name for name in kind().__dataclass_fields__ if not name.startswith("_") and name not in OF_TRAINING]
+    values = {name: getattr(cfg, name) for name in names}
     if values["max_target_positions"] is None:
         values["max_target_positions"] = values["tokens_per_sample"]
     return values

@@ -8,13 +8,24 @@ batch.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 MUCH_PADDING = 0.07
 """Share of padding (0..1) from which computing on words alone saves more than gathering them costs."""
+
+
+def reads_freely(tensor: Tensor) -> bool:
+    """Return whether the program may look at a tensor's values: on a CPU, outside of a compiled graph.
+
+    On a GPU it would have to wait until all that was asked for before is computed, and a graph would break there.
+    """
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def _gather_rows(states: Tensor, index: Tensor) -> Tensor:
@@ -25,33 +36,46 @@ def _gather_rows(states: Tensor, index: Tensor) -> Tensor:
 class RowLayout:
     """The order of words in each row of a batch.
 
+    Where values cannot be read freely (:func:`reads_freely`), every batch takes the way that serves them all.
+
     Args:
         padding_mask: B x T, True at padding, wherever it stands.
 
     Attributes:
         padding: B x T, True at padding of the *left-aligned* rows.
         lengths: B, number of words per row.
+        is_left_aligned: True if the rows are known to be so already: most batches are right-padded.
+        has_padding: False if it is known that there is none.
         packs: True if :meth:`pack` leaves padding out. On a GPU it does not: the number of words would have to be
             waited for, and it has not been measured there. Nor in a compiled graph, whose shapes it would leave open.
     """
 
     def __init__(self, padding_mask: Tensor) -> None:
         self.lengths = (~padding_mask).sum(dim=1)
-        steps = torch.arange(padding_mask.size(1), device=padding_mask.device)
-        self.padding = steps >= self.lengths.unsqueeze(1)
-        # One comparison decides for the whole batch: most batches are right-padded already. A graph that is being
-        # compiled would break at it: there every batch takes the way that serves them all.
-        compiles = torch.compiler.is_compiling()
-        self.is_left_aligned = not compiles and bool(torch.equal(self.padding, padding_mask))
-        self.has_padding = compiles or bool(self.padding.any())
+        self.padding = _steps(padding_mask) >= self.lengths.unsqueeze(1)
+        self._padded = int(self.padding.sum()) if reads_freely(padding_mask) else None
+        self.is_left_aligned = self._padded is not None and torch.equal(self.padding, padding_mask)
         if not self.is_left_aligned:
-            self._to_left = torch.argsort(padding_mask.long(), dim=1, stable=True)
-            self._to_original = torch.argsort(self._to_left, dim=1)
-        self.packs = not compiles and padding_mask.device.type == "cpu" and _share(self.padding) > MUCH_PADDING
+            self._to_left, self._to_original = _orders(padding_mask, self.lengths)
+        self._finish()
+
+    def _finish(self) -> None:
+        self._reversal: Tensor | None = None
+        self.has_padding = self._padded != 0
+        share = (self._padded or 0) / max(1, self.padding.numel())
+        self.packs = share > MUCH_PADDING
         if self.packs:
             self._words = (~self.padding).flatten().nonzero().squeeze(1)
-        # Position t of a reversed row is word n-1-t; padding stays where it is.
-        self._reversal = torch.where(self.padding, steps, self.lengths.unsqueeze(1) - 1 - steps)
+
+    def with_frame(self, size: int) -> RowLayout:
+        """Return the layout of the left-aligned rows with ``size`` more words in front of each."""
+        if size == 0 and self.is_left_aligned:
+            return self
+        framed = copy(self)
+        framed.lengths, framed.padding = self.lengths + size, F.pad(self.padding, (size, 0))
+        framed.is_left_aligned = True
+        framed._finish()
+        return framed
 
     def align(self, tokens: Tensor) -> Tensor:
         """Left-align token rows: B x T -> B x T."""
@@ -65,6 +89,9 @@ class RowLayout:
         """Reverse every left-aligned row within its own length: B x T x C -> B x T x C; it is its own inverse."""
         if not self.has_padding:
             return states.flip(1)
+        if self._reversal is None:  # position t of a reversed row is word n-1-t; padding stays where it is
+            steps = _steps(self.padding)
+            self._reversal = torch.where(self.padding, steps, self.lengths.unsqueeze(1) - 1 - steps)
         return _gather_rows(states, self._reversal)
 
     def pack(self, states: Tensor) -> Tensor:
@@ -82,8 +109,35 @@ class RowLayout:
         return states.unflatten(0, self.padding.shape)
 
 
-def _share(mask: Tensor) -> float:
-    return float(mask.sum()) / max(1, mask.numel())
+_known = WeakTensorKeyDictionary()
+"""Layouts of rows that somebody has laid out, by the tensor of the rows itself."""
+
+
+def announce(tokens: Tensor, layout: RowLayout) -> None:
+    """Make :func:`layout_of` know the layout of this very tensor of rows, B x T, which must not change any more."""
+    if not torch.compiler.is_compiling():
+        _known[tokens] = layout
+
+
+def layout_of(tokens: Tensor, padding_idx: int) -> RowLayout:
+    """Return the layout of rows of tokens, B x T: the one that was announced for them, or a new one."""
+    known = None if torch.compiler.is_compiling() else _known.get(tokens)
+    return RowLayout(tokens.eq(padding_idx)) if known is None else known
+
+
+def _steps(rows: Tensor) -> Tensor:
+    return torch.arange(rows.size(1), device=rows.device)
+
+
+def _orders(padding_mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the two orders of B x T rows, words first, then padding: where each place's token comes from, and goes to.
+
+    Counting is a fraction of what sorting costs.
+    """
+    words, padded = (~padding_mask).cumsum(dim=1), padding_mask.cumsum(dim=1)
+    to_original = torch.where(padding_mask, lengths.unsqueeze(1) + padded, words) - 1
+    to_left = torch.empty_like(to_original).scatter_(1, to_original, _steps(padding_mask).expand_as(to_original))
+    return to_left, to_original
 
 
 class _Pack(torch.autograd.Function):

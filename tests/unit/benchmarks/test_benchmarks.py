@@ -177,3 +177,12 @@ def test_both_ways_of_translating_give_the_same(measure: Measure) -> None:
         assert (figures["same"], figures["sentences"]) == (6, 6)
         assert all(seconds > 0 for spread in figures["seconds"].values() for seconds in spread["values"])
     assert cells(found["tables"][0], "time / fairseq-interactive")["fairseq-interactive"] == "1.00× (1.00–1.00)"
+
+
+def test_the_loss_in_chunks_stands_beside_fairseqs_and_pytorchs(measure: Measure) -> None:
+    """PyTorch's knows no label smoothing; all compute the same loss."""
+    tiny = "--vocabulary 200 --channels 16 --tokens 64 --precision fp32 --rounds 1 --threads 1 --no-memory"
+    found = measure("chunked_loss", f"{tiny} --smoothing 0", tiny=False)["figures"]["found"][0]["losses"]
+    assert {"fairseq", "chunked"} <= set(found)
+    assert list(found.values()) == pytest.approx([found["fairseq"]] * len(found), rel=1e-4)
+    assert list(measure("chunked_loss", tiny, tiny=False)["figures"]["found"][0]["losses"]) == ["fairseq", "chunked"]

@@ -11,6 +11,7 @@ from fairseq.models.transformer import TransformerConfig, TransformerModelBase
 from torch import Tensor, nn
 
 from lmfusion.fusion.model import TransformerLMFusion
+from lmfusion.lm.transformer.layers import FeedForward
 
 FUSIONS = ("none", "elmo", "finetune")
 SHDEMB = "share_decoder_input_output_embed"
@@ -146,3 +147,28 @@ def test_lm_dropouts_of_a_side_can_be_set(make_model: Any) -> None:
     assert [target.config[name] for name in ("dropout", "attention_dropout", "activation_dropout")] == [0.1, 0.1, 0.05]
     block = source.backward_layers[1]
     assert (block.dropout, block.self_attn.dropout, block.ffn.activation_dropout) == (0.3, 0.25, 0.0)
+
+
+@pytest.mark.parametrize("cell", [("finetune", "none"), ("none", "finetune"), ("elmo", "none")], ids=" ".join)
+def test_checkpoint_activations_reach_the_layers_of_a_trained_lm(
+    make_cell: Any, task: Any, net_input: Any, monkeypatch: pytest.MonkeyPatch, cell: tuple[str, str]
+) -> None:
+    """Each block of the LM runs twice in a step, and gradients do not change; a frozen LM runs once."""
+    runs = []
+    original = FeedForward.forward
+    monkeypatch.setattr(FeedForward, "forward", lambda self, x: runs.append(self) or original(self, x))
+    found = []
+    for again in (False, True):
+        torch.manual_seed(1)
+        model = TransformerLMFusion.build_model(make_cell(*cell, checkpoint_activations=again, dropout=0.1), task)
+        runs.clear()
+        torch.manual_seed(2)
+        model.train()(**net_input)[0].sin().sum().backward()
+        gradients = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+        found.append((len(runs), len(set(runs)), gradients))
+    (once, blocks, expected), (twice, _, gradients) = found
+    joins = int("elmo" in cell or cell[0] == "finetune")  # the joining block is no layer of a tower
+    assert once == blocks
+    assert twice == (once if "elmo" in cell else 2 * (blocks - joins) + joins)
+    for name, gradient in expected.items():
+        torch.testing.assert_close(gradients[name], gradient, msg=name)

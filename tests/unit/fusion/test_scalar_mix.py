@@ -91,3 +91,20 @@ def test_everything_learned_gets_a_gradient(affine: bool, shake: Any) -> None:
     names = {name for name, p in mix.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
     learned = {"weights", "gamma"} | ({"layer_norm.weight", "layer_norm.bias"} if affine else set())
     assert names == learned == {name for name, _ in mix.named_parameters()}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_in_half_precision_only_states_and_result_are_rounded(dtype: torch.dtype) -> None:
+    """Fifteen states of the paper's size: normalized in half precision, mixed in float32."""
+    states = [3 * torch.randn(4, 5, 64) for _ in range(15)]
+    mix = ScalarMix(15, 64, dropout=0.0, affine=False).to(dtype)
+    with torch.no_grad():
+        mix.weights.copy_(torch.randn(15))
+    given = [state.to(dtype) for state in states]
+    expected = oracle(mix, given)
+    step = torch.finfo(dtype).eps
+    found = mix(given)
+    assert found.dtype == dtype
+    shares = np.exp(mix.weights.detach().double().numpy())
+    bound = step * (np.abs(expected).max() + 3 * 4 * shares.max() / shares.sum() + 1)
+    assert np.abs(found.detach().double().numpy() - expected).max() < bound

@@ -174,3 +174,15 @@ def test_a_language_model_is_the_same_with_it_and_without(
     assert len(found[0]) == len(found[1]) > 10
     for one, other in zip(*found):
         assert torch.allclose(one, other, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("flags", [{}, {"no_bias_kv": True}, {"no_extra_kv": True}], ids=str)
+def test_projections_of_a_frozen_lm_are_not_multiplied_row_by_row(make_cloze: Any, flags: dict[str, Any]) -> None:
+    """What is left behind the extra key and value has gaps in memory; attention makes products of three dimensions."""
+    lm = make_cloze(decoder_attention_heads=1, **flags).to(torch.bfloat16).eval().requires_grad_(False)
+    tokens = torch.randint(4, 20, (3, 7))
+    with torch.profiler.profile(record_shapes=True) as profile, torch.no_grad():
+        lm.layer_states(tokens)
+    weights = [event.input_shapes[1][1:] for event in profile.events() if event.name == "aten::bmm"]
+    assert [16, 16] not in weights
+    assert any(event.name in ("aten::addmm", "aten::mm") for event in profile.events())

@@ -13,8 +13,10 @@ from torch import Tensor, nn
 
 from lmfusion.errors import InputError
 from lmfusion.lm.loading import load_lm
+from lmfusion.lm.recomputation import recompute_layers
 from lmfusion.lm.recurrent import BiRecurrentLanguageModel, ElmoLM, RecurrentLM, UniRecurrentLanguageModel
 from lmfusion.lm.recurrent_layers import Direction, RecurrentLMConfig
+from lmfusion.lm.transformer.config import OF_TRAINING
 
 C, N = 16, 2
 KINDS = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
@@ -29,9 +31,8 @@ def make(dictionary: Dictionary, shake: Any) -> Make:
 
     def build(kind: Any, **flags: Any) -> Any:
         sizes = {"decoder_embed_dim": C, "decoder_layers": N, "tokens_per_sample": 60, "max_target_positions": 60}
-        defaults = {
-            name: spec.default for name, spec in RecurrentLMConfig.__dataclass_fields__.items() if name[0] != "_"
-        }
+        fields = RecurrentLMConfig.__dataclass_fields__.items()
+        defaults = {name: spec.default for name, spec in fields if name[0] != "_" and name not in OF_TRAINING}
         return shake(kind({**defaults, **sizes, **flags}, dictionary)).eval()
 
     return build
@@ -197,3 +198,19 @@ def test_targets_that_a_model_does_not_predict_are_refused(dictionary: Dictionar
     task = SimpleNamespace(targets=[target], target_dictionary=dictionary)
     with pytest.raises(InputError, match="_recurrent_lm cannot be trained with"):
         kind.build_model(RecurrentLMConfig(), task)
+
+
+@every_cell
+def test_cells_that_are_computed_again_have_the_same_gradients(make: Make, batch: Any, cell: str) -> None:
+    """--checkpoint-activations wraps torch.nn's layers, which return their memory beside their states."""
+    lm, tokens = make(ElmoLM, cell=cell, dropout=0.2).train(), batch(ROWS)
+    found = []
+    for again in (False, True):
+        if again:
+            recompute_layers(lm)
+        lm.zero_grad()
+        torch.manual_seed(3)
+        lm.states(tokens, want={"top"}).top.sin().sum().backward()
+        found.append({name: p.grad.clone() for name, p in lm.named_parameters() if p.grad is not None})
+    assert len(found[0]) > 8
+    assert all(torch.equal(found[1][name], gradient) for name, gradient in found[0].items())

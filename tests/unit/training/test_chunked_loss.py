@@ -56,6 +56,43 @@ def test_loss_and_gradients_are_fairseqs(dtype: torch.dtype, error: float, epsil
         torch.testing.assert_close(gradient, wanted, rtol=0, atol=error)
 
 
+@pytest.mark.parametrize("chunk", [4, 0], ids=lambda chunk: f"chunk {chunk}")
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_on_a_gpu_padding_is_masked_without_a_wait_and_counts_nothing(
+    as_on_a_gpu: Any, epsilon: float, chunk: int
+) -> None:
+    """Features at padding may be anything, even no number; a target that pads may be outside of the vocabulary."""
+    features, weight, target = problem()
+    target[1] = F.linear(features, weight)[1].argmax(-1)
+    loss, nll, correct = fairseqs(features, weight, target, epsilon)
+    expected = torch.autograd.grad(loss, (features, weight))
+    padding = target.eq(PAD)
+    spoilt = features.detach().masked_fill(padding.unsqueeze(-1), torch.nan).requires_grad_()
+    with as_on_a_gpu() as waits:
+        settings = {"padding_idx": -100, "chunk_tokens": chunk}
+        found = ours(spoilt, weight, target.masked_fill(padding, -100), epsilon, **settings)
+        gradients = torch.autograd.grad(found.loss, (spoilt, weight))
+    assert waits.found == []
+    torch.testing.assert_close(found.loss, loss, rtol=1e-10, atol=0)
+    torch.testing.assert_close(found.nll, nll, rtol=1e-10, atol=0)
+    assert found.correct.item() == correct.item() >= 7
+    for gradient, wanted in zip(gradients, expected):
+        torch.testing.assert_close(gradient, wanted, rtol=0, atol=1e-10)
+    assert not gradients[0][padding].any()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_on_a_gpu_half_precision_is_as_exact_as_on_a_cpu(request: pytest.FixtureRequest, dtype: torch.dtype) -> None:
+    features, weight, target = problem(dtype)
+    found = []
+    for _ in range(2):
+        loss = ours(features, weight, target, 0.1, chunk_tokens=4).loss
+        found.append([loss, *torch.autograd.grad(loss, (features, weight))])
+        request.getfixturevalue("as_on_a_gpu")
+    for one, other in zip(*found):
+        torch.testing.assert_close(one, other, rtol=0.02, atol=0.02)
+
+
 def test_output_embeddings_that_are_also_input_embeddings_get_both_gradients() -> None:
     _, weight, target = problem()
     expected = torch.autograd.grad(fairseqs(F.embedding(target, weight), weight, target, 0.1)[0], weight)[0]

@@ -1,0 +1,1 @@
+"""Plan a training before it is paid for: parameters, memory, operations, hours and disk."""

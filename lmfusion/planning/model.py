@@ -1,0 +1,178 @@
+"""Build the model of a planned training as fairseq-train would, on PyTorch's meta device or without random numbers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel, FairseqEncoderDecoderModel, FairseqLanguageModel
+from torch import nn
+
+from lmfusion.errors import InputError
+from lmfusion.lm.interface import PretrainedLM
+from lmfusion.lm.loading import describe, load_lm
+from lmfusion.planning.counting import Uninitialized
+from lmfusion.planning.text import SOURCE, TARGET, Text
+
+_SIDES = (SOURCE, TARGET)
+_PLANNED = (FairseqLanguageModel, FairseqEncoderDecoderModel)
+_LM_FLAG = {side: f"--{side}-lm" for side in _SIDES}
+
+
+@dataclass(frozen=True)
+class Request:
+    """The flags of ``fairseq-train``, as it would read them.
+
+    Attributes:
+        cfg: fairseq's configuration.
+        arch: name of the architecture.
+        sequence_to_sequence: False for a language model.
+    """
+
+    cfg: Any
+    arch: str
+    sequence_to_sequence: bool
+
+    @property
+    def task(self) -> Any:
+        """Return the task, which reads the dictionaries."""
+        with _quiet():
+            return tasks.setup_task(self.cfg.task)
+
+    def build(self, *, meta: bool) -> BaseFairseqModel:
+        """Build the model.
+
+        Args:
+            meta: without any memory, for counting parameters; else with weights that are never filled.
+        """
+        task = self.task
+        with _quiet(), torch.device("meta") if meta else Uninitialized():
+            model: BaseFairseqModel = task.build_model(self.cfg.model)
+            if not meta and any(getattr(self.cfg.model, f"{side}_lm_config", None) for side in _SIDES):
+                model.load_state_dict(model.state_dict())  # one built from a description waits for its weights
+        return model
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out what fairseq and lmfusion log of dictionaries and language models, and hydra's advice to fairseq."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def architecture(words: Sequence[str]) -> type[Any]:
+    """Return the model class that ``--arch`` names among flags of fairseq-train.
+
+    Raises:
+        InputError: if there is none, or one that cannot be planned.
+    """
+    name = _value(words, "--arch", "-a")
+    if name is None:
+        raise InputError("no architecture: give the flags of fairseq-train after --, --arch among them.")
+    if name not in ARCH_MODEL_REGISTRY:
+        raise InputError(f"--arch {name}: there is no such architecture; fairseq-train --help lists them.")
+    kind: type[Any] = ARCH_MODEL_REGISTRY[name]
+    if not issubclass(kind, _PLANNED):
+        raise InputError(f"--arch {name} cannot be planned: it is neither a language model nor an encoder-decoder.")
+    return kind
+
+
+def _value(words: Sequence[str], *flags: str) -> str | None:
+    """Return the value of a flag among words, or None."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument(*flags, dest="value")
+    parser.error = _refuse  # type: ignore[method-assign]
+    value: str | None = parser.parse_known_args(list(words))[0].value
+    return value
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InputError(f"the flags of fairseq-train: {message}.")
+
+
+def file_symbols(words: Sequence[str]) -> dict[str, list[str]]:
+    """Return the symbols of the language models that flags give as files, by side."""
+    found = {side: _value(words, flag) for side, flag in _LM_FLAG.items()}
+    return {side: load_lm(path).symbols for side, path in found.items() if path and path not in ARCH_MODEL_REGISTRY}
+
+
+def read_flags(words: Sequence[str], text: Text, gpus: int) -> Request:
+    """Read flags as fairseq-train does, where ``--src-lm`` and ``--tgt-lm`` may name architectures, too.
+
+    Args:
+        words: its flags, without the data.
+        text: where the dictionaries are.
+        gpus: number of processes.
+
+    Raises:
+        InputError: if flags are unknown, contradict each other, or belong to a task that cannot be planned.
+    """
+    kind = architecture(words)
+    pairs = issubclass(kind, FairseqEncoderDecoderModel)
+    if pairs and text.languages is None:
+        raise InputError(f"{text.folder} holds text of one language, and this architecture translates: give pairs.")
+    given = ["--optimizer", "adam", "--distributed-world-size", str(gpus)]
+    source, target = text.languages or _SIDES
+    given += ["--task", "translation", "-s", source, "-t", target] if pairs else ["--task", "language_modeling"]
+    if not pairs and not any(f"--{name}-target" in words for name in ("self", "future", "past")):
+        given += ["--self-target"] if getattr(kind, "__name__", "").startswith("Bi") else []
+    with _quiet():
+        parser = options.get_training_parser()
+        parser.error = _refuse
+        try:
+            args = options.parse_args_and_arch(parser, [text.folder, *given, *words])
+        except SystemExit as error:  # a second parser inside fairseq, which has said why
+            raise InputError("fairseq-train does not take these flags; what it said is above.") from error
+        for side in _SIDES:
+            _describe_lm(args, side, text)
+        cfg = convert_namespace_to_omegaconf(args)
+    return Request(cfg, args.arch, pairs)
+
+
+def _describe_lm(args: argparse.Namespace, side: str, text: Text) -> None:
+    """Put the description of a side's language model in the place of its weights."""
+    name = getattr(args, f"{side}_lm", None)
+    if not name:
+        return
+    if name in ARCH_MODEL_REGISTRY and not Path(name).exists():
+        languages = dict(zip(_SIDES, text.languages or _SIDES))
+        lm = _untrained(["--arch", name], text.folder.split(":")[0], languages[side])
+    else:
+        lm = load_lm(name)
+    description = {"lm": describe(lm), "fingerprint": "not trained yet", "title": lm.title, "states": lm.state_names}
+    setattr(args, f"{side}_lm_config", json.dumps(description))
+
+
+def _untrained(words: list[str], folder: str, language: str) -> PretrainedLM:
+    """Build a language model of an architecture on the meta device, on the dictionary of a side."""
+    kind = architecture(words)
+    with torch.device("meta"):
+        parser = options.get_training_parser()
+        targets = ["--self-target"] if kind.__name__.startswith("Bi") else []
+        given = ["--task", "language_modeling", "--optimizer", "adam", *targets]
+        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, [folder, *given, *words]))
+        dictionary = tasks.get_task("language_modeling").load_dictionary(f"{folder}/dict.{language}.txt")
+        cfg.task.data = folder
+        task = tasks.get_task("language_modeling")(
+            cfg.task, dictionary, dictionary, targets=["self"] if targets else ["future"]
+        )
+        lm: nn.Module = task.build_model(cfg.model).decoder
+    if not isinstance(lm, PretrainedLM):
+        raise InputError(f"{words[-1]} is no language model that goes into others: bi_transformer_lm_big is one.")
+    return lm

@@ -1,0 +1,100 @@
+"""The text of a planned training: its dictionaries and how much of it there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairseq.data import Dictionary
+from fairseq.data.indexed_dataset import MMapIndexedDataset
+
+from lmfusion.errors import InputError
+
+SOURCE, TARGET = "src", "tgt"
+MEAN_LENGTH = 30  # tokens of a sentence, where no data says it
+_WIDE_IDS = 65500  # symbols from which on fairseq-preprocess writes 4 bytes a token rather than 2
+
+
+@dataclass(frozen=True)
+class Text:
+    """Hold how much text there is, of one side.
+
+    Attributes:
+        folder: with the dictionaries, as fairseq takes it; shards are joined by colons.
+        languages: source and target; None: text of one language.
+        tokens: of the training text (of the target side); None: not known.
+        sentences: of the training text.
+        sides: number of texts, 2 for sentence pairs.
+        shards: number of folders.
+    """
+
+    folder: str
+    languages: tuple[str, str] | None
+    tokens: int | None
+    sentences: int | None
+    sides: int
+    shards: int
+
+
+def made_up(folder: Path, types: int, tokens: int | None, length: int, symbols: dict[str, list[str]]) -> Text:
+    """Write dictionaries of made-up words, by which fairseq builds a model of that size.
+
+    Args:
+        folder: to write them into.
+        types: vocabulary size, fairseq's four special symbols included.
+        tokens: of the text, or None.
+        length: mean tokens of a sentence.
+        symbols: by side, those of a language model's file that has to know its side's dictionary.
+    """
+    if types < 5:
+        raise InputError(f"--types {types}: give the number of symbols of the dictionary, 5 or more.")
+    plain = _dictionary(f"w{number}" for number in range(types - 4))
+    plain.save(str(folder / "dict.txt"))
+    for side in (SOURCE, TARGET):
+        own = symbols.get(side)
+        (_dictionary(own[4:]) if own else plain).save(str(folder / f"dict.{side}.txt"))
+    sentences = None if tokens is None else max(1, tokens // length)
+    return Text(str(folder), (SOURCE, TARGET), tokens, sentences, 2, 1)
+
+
+def _dictionary(words: Iterable[str]) -> Dictionary:
+    dictionary = Dictionary()
+    for word in words:
+        dictionary.add_symbol(word)
+    return dictionary
+
+
+def prepared(data: str) -> Text:
+    """Read how much text prepared folders hold, from their indices alone.
+
+    Args:
+        data: a folder that fairseq-preprocess made, or several (shards) joined by colons.
+
+    Raises:
+        InputError: if a folder has no training text.
+    """
+    folders = [Path(name) for name in data.split(":") if name]
+    tokens = sentences = 0
+    languages: tuple[str, str] | None = None
+    for folder in folders:
+        found = sorted(path.with_suffix("") for path in folder.glob("train*.idx"))
+        if not found or not MMapIndexedDataset.exists(str(found[-1])):
+            raise InputError(f"{folder} has no training text (train*.idx): give what fairseq-preprocess made.")
+        parts = found[-1].name.split(".")
+        if len(parts) > 1:
+            first, _, second = parts[1].partition("-")
+            languages = first, second
+            found = [folder / f"train.{parts[1]}.{second}"]
+        train = MMapIndexedDataset(str(found[-1]))  # its sizes lie in a file that is mapped as long as it lives
+        tokens, sentences = tokens + int(train.sizes.sum()), sentences + len(train)
+    if not folders:
+        raise InputError("--data names no folder: give what fairseq-preprocess made.")
+    return Text(data, languages, tokens, sentences, 2 if languages else 1, len(folders))
+
+
+def binarized_bytes(text: Text, types: int, sides: int) -> int | None:
+    """Return the bytes of the text's ``*.bin`` and ``*.idx``, every side as long as the one that was counted."""
+    if text.tokens is None or text.sentences is None:
+        return None
+    return sides * (text.tokens * (2 if types < _WIDE_IDS else 4) + text.sentences * 12)
