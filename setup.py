@@ -28,13 +28,14 @@ RUNTIME = [
 ]
 # Folders of a clone that lie in the package as well: lmfusion train runs recipes/own, lmfusion recipes writes them.
 SCRIPTS = {"lmfusion.recipes": "recipes", "lmfusion.data_prep": "data-prep"}
-SCRIPT_KINDS = ("sh", "py", "sbatch", "tsv", "md")
+SCRIPT_KINDS = ("sh", "py", "smk", "sbatch", "tsv", "md")
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
 # Models of Hugging Face as language models. Earlier versions have other classes of tokenizers and caches.
 HF = ["transformers>=5.23", "tokenizers>=0.22", "safetensors>=0.5"]
 LORA = [*HF, "peft>=0.19"]  # --src-lm-lora
 STATIC = ["gensim>=4.3"]  # lmfusion embed
 CTRANSLATE2 = ["ctranslate2>=4.6"]  # lmfusion export --ctranslate2
+STUDY = ["snakemake>=9"]  # recipes/*/study.sh
 DEV = ["pytest>=8", "pytest-xdist>=3.6", "ruff>=0.6", "mypy>=1.10", *STATIC, *LORA, *CTRANSLATE2]
 
 setup(
@@ -54,7 +55,7 @@ setup(
         **{package: [f"**/*.{kind}" for kind in SCRIPT_KINDS] for package in SCRIPTS},
     },
     install_requires=RUNTIME,
-    extras_require={"dev": DEV, "hf": HF, "lora": LORA, "static": STATIC, "ctranslate2": CTRANSLATE2},
+    extras_require={"dev": DEV, "hf": HF, "lora": LORA, "static": STATIC, "ctranslate2": CTRANSLATE2, "study": STUDY},
     entry_points={"console_scripts": ["lmfusion=lmfusion.cli:main"]},
     classifiers=[
         "License :: OSI Approved :: MIT License",

@@ -13,7 +13,7 @@ from lmfusion.errors import InputError
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FOLDERS = {"recipes": "recipes", "data-prep": "data_prep"}
 """Name in a clone, and in the installed package."""
-_KINDS = (".sh", ".py", ".md", ".sbatch", ".tsv", ".flags")
+_KINDS = (".sh", ".py", ".smk", ".md", ".sbatch", ".tsv", ".flags")
 
 
 def add(commands: Any) -> None:

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # The paper's table and figure: every strategy at every bitext size, English-German.
 #
-#   bash recipes/debian_ende/study.sh [--budget cpu|cpu-long|cpu-others|gpu [NAME=VALUE ...]] [--dry-run] [--sizes N ...]
-#        [--rows ROW ...] [--seeds S ...] [--jobs N] [--out DIR] [--report-only] [--add-results]
-#        [--into PAGE] [--no-stored-states]
+#   bash recipes/debian_ende/study.sh [--budget cpu|cpu-long|cpu-others|protocol|gpu [NAME=VALUE ...]] [--dry-run] [--sizes N ...]
+#        [--rows ROW ...] [--seeds S ...] [--cores N] [--out DIR] [--report-only] [--add-results]
+#        [--into PAGE] [--no-stored-states] [-- SNAKEMAKE'S ...]
 #
-# Needs:    bash scripts/setup.sh; nothing is downloaded.
-# Takes:    what --dry-run says: a night on two CPU cores (cpu; cpu-long: eight hours), about an hour on one
-#           GPU (gpu, not measured).
-# Expect:   a line for each run that ends, and the time left; at the end OUT/report/report.html.
+# Needs:    bash scripts/setup.sh, and Snakemake: pip install -c constraints.txt '.[study]'; --report-only does without.
+# Takes:    a night on two CPU cores (cpu); days (protocol), see docs/study.md.
+# Expect:   Snakemake's lines for each job; at the end OUT/report/report.html.
 # Run it again after an interruption: it resumes where it stopped. What is in results/ is not run again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

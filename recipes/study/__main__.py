@@ -1,12 +1,13 @@
-"""The command line of a recipe folder's study.sh."""
+"""What a recipe folder's study.sh runs: Snakemake on the rules, then the report of what there is."""
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import fcntl
+import importlib.util
 import json
-import signal
+import os
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,77 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from lmfusion.errors import InputError
-from lmfusion.runs.live_line import LiveLine
+from lmfusion.runs.live import die_with_parent
 from lmfusion.runs.record import write_json
-from study import budget as budgets
-from study import estimate, into_page, machine, plan, recipe, report
-from study.layout import Layout
-from study.plan import Job
-from study.results import Results, differing
-from study.runner import Runner
-from study.session import Session
-from study.task import TASKS, Task, corpus_folder, count_pairs
+from study import command, into_page, recipe, report
+from study.plan import Plan
+from study.results import differing
 
-
-def parse_args(words: Sequence[str]) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="study.sh", description="Run the paper's table and figure as one study.")
-    parser.add_argument("task", choices=TASKS, help=argparse.SUPPRESS)
-    parser.add_argument(
-        *("--budget",),
-        nargs="+",
-        default=["cpu"],
-        metavar="WORD",
-        help="cpu, cpu-long, cpu-others or gpu, whose hours --dry-run tells, and NAME=VALUE … to change its numbers",
-    )
-    parser.add_argument("--sizes", nargs="+", metavar="N", help="bitext sizes in the order they are run; all: all")
-    parser.add_argument("--rows", nargs="+", metavar="ROW", help="rows, by the names of their scripts")
-    parser.add_argument("--seeds", nargs="+", type=int, metavar="S", help="the first is the one dropouts are chosen by")
-    parser.add_argument("--jobs", type=int, metavar="N", help="runs at a time (default: what the machine carries)")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="the study's folder (default: runs/study/NAME)")
-    parser.add_argument("--dry-run", action="store_true", help="show the runs in their order, with estimated hours")
-    parser.add_argument("--report-only", action="store_true", help="run nothing: the report of what there is")
-    parser.add_argument("--add-results", action="store_true", help="copy what has finished into the committed results")
-    parser.add_argument("--into", type=Path, metavar="PAGE", help="renew this study's tables in a page of Markdown")
-    parser.add_argument("--no-stored-states", action="store_true", help="do not keep the frozen LM's states on disk")
-    return parser.parse_args(words)
-
-
-def chosen_budget(args: argparse.Namespace, task: Task) -> budgets.Budget:
-    """The budget with the sizes and seeds that were asked for.
-
-    Raises:
-        InputError: a value is none.
-    """
-    budget = budgets.read(args.budget)
-    if args.sizes:
-        try:
-            budget = dataclasses.replace(budget, sizes=tuple(map(budgets.size, args.sizes)))
-        except ValueError as error:
-            raise InputError(f"--sizes {' '.join(args.sizes)}: {error}, or: all") from error
-    elif task.sizes:
-        budget = dataclasses.replace(budget, sizes=task.sizes)
-    if args.jobs is not None and args.jobs < 1:
-        raise InputError(f"--jobs {args.jobs}: give a number above 0")
-    return dataclasses.replace(budget, seeds=tuple(args.seeds)) if args.seeds else budget
-
-
-def show_plan(jobs: Sequence[Job], session: Session, at_a_time: int, gpu: bool) -> None:
-    """Every job in its order, the hours each and all take at most."""
-    sums = 0.0
-    for number, job in enumerate(jobs, start=1):
-        seconds = 0.0 if session.is_committed(job) else estimate.seconds(job, session.layout.task.name, gpu)
-        sums += seconds
-        note = "committed" if session.is_committed(job) else f"at most {estimate.in_words(seconds)[6:]}"
-        print(f"{number:4}  {job.name:50} {f'{job.updates:,} updates' if job.updates else '':15} {note}")
-    print(f"{len(jobs)} jobs, {at_a_time} at a time: at most about {sums / at_a_time / 3600:.1f} hours.")
-    if gpu:
-        print("(For a GPU the times are a guess; they are corrected while the study runs.)")
+SNAKEFILE = Path(__file__).parent / "rules.smk"
 
 
 @contextmanager
-def locked(out: Path) -> Iterator[None]:
-    """Let one study at a time work in a folder.
+def locked(out: Path) -> Iterator[int]:
+    """Let one study at a time work in a folder; yields the lock's file, for a child that is to hold it too.
 
     Raises:
         InputError: another one does.
@@ -95,7 +37,7 @@ def locked(out: Path) -> Iterator[None]:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise InputError(f"{out}: another study is at work there. Wait for it, or choose another --out.") from error
-        yield
+        yield stream.fileno()
 
 
 def same_numbers(out: Path, numbers: Mapping[str, Any]) -> None:
@@ -111,85 +53,109 @@ def same_numbers(out: Path, numbers: Mapping[str, Any]) -> None:
     write_json(path, now)
 
 
-def run(args: argparse.Namespace) -> int:
-    """The study; its exit status.
+def snakemake(
+    plan: Plan, args: argparse.Namespace, words: Sequence[str], further: Sequence[str], lock: int | None = None
+) -> int:
+    """Run the rules, or show what they would run; its exit status.
+
+    Raises:
+        InputError: Snakemake is not installed.
+    """
+    if importlib.util.find_spec("snakemake") is None:
+        raise InputError("a study runs on Snakemake. Install it: pip install -c constraints.txt '.[study]'")
+    cores = ["--cores", str(args.cores or "all"), "--resources", f"mem_mb={_memory()}"]
+    if has_gpu():
+        import torch
+
+        cores.append(f"gpu_mb={torch.cuda.mem_get_info()[0] // 10**6}")
+    # One study at a time is locked here, so that a killed one leaves no lock that has to be taken away by hand.
+    own = ["--keep-going", "--rerun-incomplete", "--rerun-triggers", "mtime", "--nolock", "--quiet", "host"]
+    own += ["--dry-run"] if args.dry_run else []
+    base = [
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--snakefile",
+        str(SNAKEFILE),
+        "--config",
+        f"words={json.dumps(list(words))}",
+    ]
+    kept = () if lock is None else (lock,)  # held until the last of the jobs that outlive a killed study has ended
+    command_line = [*base, *cores, *own, *further]
+    return subprocess.run(command_line, check=False, pass_fds=kept, preexec_fn=die_with_parent()).returncode
+
+
+def run(args: argparse.Namespace, words: Sequence[str], further: Sequence[str]) -> int:
+    """Run the study; its exit status.
 
     Raises:
         InputError: something was asked for that is not there.
     """
-    task = TASKS[args.task]
-    budget = chosen_budget(args, task)
-    own = recipe.overridden(task)
-    is_preset = budget.name in budgets.PRESETS and not own
-    results = Results(task.recipe / "results" / (budget.committed or budget.name) if is_preset else None)
-    numbers = {**budget.numbers(), **recipe.numbers(task, budget)}
-    results.check(numbers)
-    gpu = machine.has_gpu()
-    out = args.out or Path("runs/study") / task.name
-    session = Session(Layout(out, task, budget, store_states=not gpu and not args.no_stored_states), results)
-    jobs = plan.make(budget, task, args.rows or budget.rows or task.rows, count_pairs(task, corpus_folder()))
-    at_a_time = args.jobs or machine.jobs_that_fit(gpu)
+    plan = command.make_plan(args)
+    numbers = {**plan.budget.numbers(), **recipe.numbers(plan.task, plan.budget)}
+    plan.results.check(numbers)
+    plan.cells()  # says which size is none
     if args.dry_run:
-        show_plan(jobs, session, at_a_time, gpu)
-        return 0
+        return snakemake(plan, args, words, further)
     for option, given in (("--add-results", args.add_results), ("--into", args.into)):
-        if given and not is_preset:
-            raise InputError(
-                f"{option} is for runs of preset budgets only; not preset: {', '.join(own) or '--budget'}."
-            )
-    with locked(out):
-        same_numbers(out, numbers)
-        runner = _run_jobs(session, [] if args.report_only else jobs, at_a_time, gpu)
-        return _finish(args, session, jobs, runner, numbers)
+        if given and plan.results.folder is None:
+            own = ", ".join(recipe.overridden(plan.task)) or "--budget"
+            raise InputError(f"{option} is for runs of preset budgets only; not preset: {own}.")
+    with locked(plan.out) as lock:
+        same_numbers(plan.out, numbers)
+        command.keep_words(plan.out, words)
+        status = 0 if args.report_only else snakemake(plan, args, words, further, lock)
+        reported = _finish(args, plan, numbers)
+    if status:
+        print(f"error: jobs failed, see above and {plan.out}/logs. The same command tries them again.", file=sys.stderr)
+    return 1 if status else reported
 
 
-def _run_jobs(session: Session, jobs: Sequence[Job], at_a_time: int, gpu: bool) -> Runner:
-    expected = {job: estimate.seconds(job, session.layout.task.name, gpu) for job in jobs}
-    clock = estimate.Clock(expected, at_a_time)
-    runner = Runner(jobs, session.start, at_a_time, clock, LiveLine(sys.stdout))
-    runner.run()
-    return runner
-
-
-def _finish(
-    args: argparse.Namespace, session: Session, jobs: Sequence[Job], runner: Runner, numbers: Mapping[str, Any]
-) -> int:
-    """What was chosen, the committed results, the report, and the names of what failed."""
-    layout, results = session.layout, session.results
-    finished: list[Job] = []
-    for job in jobs:
-        if all(need in finished for need in job.needs) and session.start(job).is_done():
-            finished.append(job)
-    choices = session.choices(finished)
-    (layout.out / "choices.json").write_text(json.dumps(choices, indent=2) + "\n", encoding="utf-8")
-    settings = {job: session.setting(job) for job in jobs if all(need in finished for need in job.needs)}
+def _finish(args: argparse.Namespace, plan: Plan, numbers: Mapping[str, Any]) -> int:
+    """Write what was chosen, the committed results and the report."""
+    choices = plan.choices()
+    write_json(plan.out / "choices.json", choices)
     if args.add_results:
-        own = [job for job in finished if job.kind == plan.FINAL]
-        added = [job for job in own if results.add(job, layout.run(job, settings[job]), layout.out)]
-        results.describe(numbers, choices)
-        print(f"added to {results.folder}: {len(added)} runs")
-    folders = report.run_folders(layout, results, list(settings.items()))
-    if folders:
-        status = report.write(layout, folders, f"{layout.task.title}: budget {layout.budget.name}")
-        if args.into and status == 0:
-            assert results.folder is not None, "checked with the command line"
-            parts = (layout.out / "report", results.folder, layout.task.name, layout.budget.name)
-            print(f"renewed in {args.into}: {into_page.fill(args.into, *parts)} parts")
-    else:
+        own = [
+            (cell, found) for cell in plan.cells() if (found := report.own_run(plan, cell)) and found.scores.get("test")
+        ]
+        added = [cell for cell, found in own if plan.results.add(cell, found, plan.out)]
+        plan.results.describe(numbers, choices)
+        print(f"added to {plan.results.folder}: {len(added)} runs")
+    folders = report.run_folders(plan)
+    if not folders:
         print("No run has begun, so there is no report.")
-        status = 0
-    for job, reason in runner.failed.items():
-        print(f"failed: {job.name}: {reason.splitlines()[0]}", file=sys.stderr)
-    if runner.failed:
-        print(f"error: {len(runner.failed)} jobs failed. The same command tries them again.", file=sys.stderr)
-    return 1 if runner.failed else status
+        return 0
+    status = report.write(plan, folders, f"{plan.task.title}: budget {plan.budget.name}")
+    if args.into and status == 0:
+        assert plan.results.folder is not None, "checked with the command line"
+        parts = (plan.out / "report", plan.results.folder, plan.task.name, plan.budget.name)
+        print(f"renewed in {args.into}: {into_page.fill(args.into, *parts)} parts")
+    return status
+
+
+def _memory() -> int:
+    """Return this machine's main memory in megabytes."""
+    return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 10**6)
+
+
+def has_gpu() -> bool:
+    """Tell whether runs compute on a GPU, as recipes/_common.sh decides it."""
+    import torch
+
+    return bool(torch.cuda.is_available())
 
 
 def main() -> int:
-    """The command line; the same command resumes after an interruption."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    """Run the command line; the same command resumes after an interruption."""
+    words, further = list(sys.argv[1:]), []
+    if "--" in words:
+        at = words.index("--")
+        words, further = words[:at], words[at + 1 :]
+    if has_gpu() and "--no-stored-states" not in words:
+        words.append("--no-stored-states")  # on a GPU the LM is faster than its states on disk
     try:
-        return run(parse_args(sys.argv[1:]))
+        return run(command.parse_args(words), words, further)
     except InputError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""What a study spends: bitext sizes, seeds, grids of dropouts, most updates, patience."""
+"""What a study spends: bitext sizes, seeds, most updates, patience, and whether settings are searched."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Budget:
     sizes: tuple[int, ...]
     """In the order in which they are run; ALL for all pairs."""
     seeds: tuple[int, ...]
-    """The first one is that by which dropouts are chosen."""
+    """The first one is that of the search."""
     updates: tuple[tuple[int, int], ...]
     """(bitext size, most updates): a size gets the updates of the next listed one, and those above it the last."""
     learning_rates: tuple[tuple[int, float], ...] = ((2500, 0.001), (ALL, 0.003))
@@ -32,9 +32,12 @@ class Budget:
     validate_every: int = 250
     patience: int = 2
     """Training stops after as many validations without a gain; the best checkpoint counts."""
-    dropouts: tuple[float, ...] = (0.2,)
-    representation_dropouts: tuple[float, ...] = (0.0,)
-    """On the mixing weights (ELMo) or on the LM's top state (FT)."""
+    dropout: float = 0.2
+    """Of rows that are not searched."""
+    search: bool = False
+    """Whether each row's updates, dropouts, learning rate and BPE are searched as recipes/PROTOCOL.md says."""
+    finals: tuple[str, ...] = ()
+    """Rows that are trained with every seed where there is a search; the others with the first."""
     language_models: str = SHIPPED
     """SHIPPED: those of pretrained/; PRETRAINED: longer trained ones, as the study's first jobs."""
     cloze_updates: int = 20000
@@ -55,10 +58,13 @@ class Budget:
     def numbers(self) -> dict[str, Any]:
         """Everything that decides what comes out of a run, as plain values; not which runs there are."""
         values = dataclasses.asdict(self)
-        for name in ("name", "sizes", "seeds", "rows", "committed"):
+        for name in ("name", "sizes", "seeds", "rows", "committed", "dropout", "search", "finals"):
             del values[name]
-        tuned_by = self.seeds[0] if len(self.dropouts) * len(self.representation_dropouts) > 1 else None
-        return {name: _plain(value) for name, value in {**values, "tuned_by_seed": tuned_by}.items()}
+        if self.search:
+            values.update(search="protocol", tuned_by_seed=self.seeds[0])
+        else:  # in the words of results that were committed when there were grids
+            values.update(dropouts=(self.dropout,), representation_dropouts=(0.0,), tuned_by_seed=None)
+        return {name: _plain(value) for name, value in values.items()}
 
 
 def _by_size(entries: Sequence[tuple[int, Number]], size: int) -> Number:
@@ -91,17 +97,22 @@ OTHERS = (
 )
 CPU_OTHERS = dataclasses.replace(CPU, name="cpu-others", sizes=(10000,), seeds=(1,), rows=OTHERS, committed="cpu")
 """Other language models and other ways of using one, beside the paper's rows and by their numbers."""
-GPU = Budget(
-    "gpu",
-    sizes=(10000, 2500, 20000, 5000, ALL),
+FINALS = ("baseline", "shared", "src_elmo_shdemb", "back_translation", "back_translation_src_elmo_shdemb")
+PROTOCOL = Budget(
+    "protocol",
+    sizes=(10000,),
     seeds=(1, 2, 3),
     updates=UPDATES,
-    patience=4,
-    dropouts=(0.2, 0.3),
-    representation_dropouts=(0.0, 0.2),
-    language_models=PRETRAINED,
+    patience=-1,  # no early stopping
+    search=True,
+    finals=FINALS,
+    rows=(*FINALS[:3], "src_elmo", "src_ft", "tgt_elmo", "tgt_ft", *FINALS[3:]),
 )
-PRESETS = {budget.name: budget for budget in (CPU, CPU_LONG, CPU_OTHERS, GPU)}
+"""recipes/PROTOCOL.md at 10,000 pairs, its first part; ``--sizes`` names others. Both rows without a language model get
+all seeds, for which of them is the better is known after the search only."""
+GPU = dataclasses.replace(PROTOCOL, name="gpu", sizes=(10000, ALL, 2500, 5000, 20000))
+"""All sizes of the protocol together."""
+PRESETS = {budget.name: budget for budget in (CPU, CPU_LONG, CPU_OTHERS, PROTOCOL, GPU)}
 
 
 def read(words: Sequence[str]) -> Budget:
@@ -124,8 +135,7 @@ def read(words: Sequence[str]) -> Budget:
 def _changed(budget: Budget, name: str, text: str) -> Budget:
     readers: dict[str, Callable[[str], Any]] = {
         "updates": _updates,
-        "dropouts": _numbers,
-        "representation_dropouts": _numbers,
+        "dropout": _dropout,
         "language_models": _language_models,
         "learning_rates": _learning_rates,
         **dict.fromkeys(("validate_every", "patience", "cloze_updates", "causal_updates"), _count),
@@ -154,11 +164,11 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _numbers(text: str) -> tuple[float, ...]:
-    found = tuple(float(part) for part in text.split(","))
-    if not all(0 <= value < 1 for value in found):
-        raise ValueError("give dropouts from 0 up to below 1, with commas between them")
-    return found
+def _dropout(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < 1:
+        raise ValueError("give a dropout from 0 up to below 1")
+    return value
 
 
 def _updates(text: str) -> tuple[tuple[int, int], ...]:

@@ -1,102 +1,166 @@
-"""The runs of a study in the order in which they tell most, so that any beginning of it is the best use of its time."""
+"""What a study consists of: its cells (row, bitext size, seed), and what each waits for, as names of small files.
+
+Snakemake knows of a job by the file that it leaves. Those files are marks in OUT/done, not the run folders: Snakemake
+deletes what a job has begun when it fails, and a run folder is what the job resumes from.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from lmfusion.errors import InputError
+from study import search
 from study.budget import ALL, PRETRAINED, Budget
-from study.task import TWO, Task, has_no_training, representation
-
-LM, DROPOUT, REPRESENTATION, FINAL = "language model", "dropout", "representation dropout", "final"
+from study.results import Results
+from study.search import Setting, Tried
+from study.task import TWO, Task, corpus_folder, count_pairs, has_no_training, representation
 
 
 @dataclass(frozen=True)
-class Job:
-    """One process to run: a language model, a training that helps to choose a dropout, or a training with its score."""
+class Cell:
+    """One model of a study; a size of 0 where nothing is trained on pairs."""
 
-    kind: str
     row: str
-    """The row's script; of a language model, "cloze" or "causal"."""
     size: int = 0
-    """Training pairs; 0 where nothing is trained on pairs."""
     seed: int = 1
-    value: float | None = None
-    """The dropout that is tried."""
-    updates: int = 0
-    needs: tuple[Job, ...] = field(default=(), repr=False)
-    """What has to be finished before."""
 
     @property
     def name(self) -> str:
-        """In words."""
-        if self.kind == LM:
-            return f"{self.row} language model"
+        """Return it in words."""
         words = [f"{self.size:,} pairs"] if self.size else []
-        words += [self.row] + ([f"seed {self.seed}"] if self.updates else [])
-        return " ".join(words) + (f", {self.kind} {self.value}" if self.value is not None else "")
+        return " ".join([*words, self.row, *([f"seed {self.seed}"] if self.size else [])])
 
 
-def make(budget: Budget, task: Task, rows: Sequence[str], pairs: int) -> list[Job]:
-    """All jobs in order: the first seed's two most telling rows over the sizes, its other rows, the further seeds.
+@dataclass(frozen=True)
+class Plan:
+    """A study: its folder, and everything that decides what is run."""
 
-    Args:
-        rows: those to run.
-        pairs: the number of training pairs there are.
+    out: Path
+    task: Task
+    budget: Budget
+    rows: tuple[str, ...]
+    results: Results
+    store_states: bool = False
+    """Whether the frozen LM's states of the training sentences are kept on disk (on a CPU it saves time)."""
+
+    def cells(self) -> list[Cell]:
+        """Return the models whose scores are wanted; where there is a search, further seeds for its finals alone."""
+        pairs = count_pairs(self.task, corpus_folder())
+        sizes = list(dict.fromkeys(pairs if size == ALL else size for size in self.budget.sizes))
+        if max(sizes) > pairs:
+            raise InputError(f"--sizes {max(sizes)}: the corpus has {pairs:,} training pairs. Give fewer, or: all.")
+        found = [Cell(row) for row in self.rows if has_no_training(row)]
+        trained = [row for row in self.rows if not has_no_training(row)]
+        for number, seed in enumerate(dict.fromkeys(self.budget.seeds)):
+            rows = [row for row in trained if not number or not self.budget.search or row in self.budget.finals]
+            for group in ([row for row in rows if row in TWO], [row for row in rows if row not in TWO]):
+                found += [Cell(row, size, seed) for size in sizes for row in group]
+        return found
+
+    def targets(self) -> list[str]:
+        """Return the marks of all cells that are not among the committed results."""
+        return [self.mark("score", cell) for cell in self.cells() if not self.results.has(cell)]
+
+    def mark(self, kind: str, cell: Cell, number: int = 0) -> str:
+        """Return the file that a job leaves; a number for the configuration that it tries."""
+        own = f"{kind}-{number}" if number else kind
+        return str(self.out / "done" / f"bitext-{cell.size}" / f"seed-{cell.seed}" / cell.row / own)
+
+    def data(self, size: int) -> list[str]:
+        """Return what has to be prepared before a run of a size."""
+        return [str(self.out / "done" / f"data-{size}")] if size else []
+
+    def language_models(self, row: str) -> list[str]:
+        """Return the marks of the language models to be pretrained for a row; one that reads any waits for both."""
+        if self.budget.language_models != PRETRAINED or not representation(row):
+            return []
+        return [str(self.out / "done" / "language-model-cloze"), str(self.out / "done" / "language-model-causal")]
+
+    def before_try(self, row: str, size: int, number: int) -> list[str]:
+        """Return the marks that decide a configuration: earlier ones, or choices of other rows or sizes."""
+        first = self._tuning(row, size)
+        if count := search.earlier(row, size, number):
+            return [self.mark("try", first, each) for each in range(1, count + 1)]
+        return self._open_choices(row, size)
+
+    def before_choice(self, row: str, size: int) -> list[str]:
+        """Return the marks that a choice is made by."""
+        numbers = range(1, search.tries(row, size) + 1)
+        tried = [self.mark("try", self._tuning(row, size), number) for number in numbers]
+        return tried or self._open_choices(row, size)
+
+    def before_training(self, row: str, size: int) -> list[str]:
+        """Return the marks that a final training waits for."""
+        is_chosen = not self.budget.search or (row, size) in self.results.chosen()
+        choice = [] if is_chosen or not size else [self.mark("choice", self._tuning(row, size))]
+        return [*self.data(size), *self.language_models(row), *choice]
+
+    def tried(self, row: str, size: int, number: int) -> Setting:
+        """Return the setting of a configuration, whose marks before it are there."""
+        before = self._tried(row, size, search.earlier(row, size, number))
+        is_all = size == count_pairs(self.task, corpus_folder())
+        return search.configuration(row, size, number, before, is_all)
+
+    def setting(self, cell: Cell) -> Setting:
+        """Return what a cell is trained with.
+
+        Raises:
+            FileNotFoundError: it is not chosen yet.
+        """
+        if not self.budget.search or not cell.size:
+            return Setting(self.budget.dropout, 0.0)
+        return self._chosen(cell.row, cell.size).setting
+
+    def choose(self, row: str, size: int) -> Tried:
+        """Return the best of a row's configurations, or the choice of the row that it takes its settings from."""
+        return search.best(self._tried(row, size, search.tries(row, size)))
+
+    def choices(self) -> list[dict[str, object]]:
+        """Return every choice that has been made, with the losses by setting, as plain values."""
+        found: list[dict[str, object]] = []
+        for path in sorted((self.out / "done").glob("bitext-*/seed-*/*/choice")):
+            row, size = path.parent.name, int(path.parents[2].name.removeprefix("bitext-"))
+            losses = {
+                (each := read(mark)).setting.name: each.bits for mark in sorted(map(str, path.parent.glob("try-*")))
+            }
+            setting = dataclasses.asdict(read(str(path)).setting)
+            found.append({"row": row, "size": size, **setting, "bits_per_character": losses})
+        return found
+
+    def _tried(self, row: str, size: int, count: int) -> list[Tried]:
+        """Return the first configurations of a row, or what was chosen for the rows and sizes that it follows."""
+        if not count:
+            return [self._chosen(*other) for other in search.taken_from(row, size)]
+        return [read(self.mark("try", self._tuning(row, size), each)) for each in range(1, count + 1)]
+
+    def _open_choices(self, row: str, size: int) -> list[str]:
+        known = self.results.chosen()
+        others = [other for other in search.taken_from(row, size) if other not in known]
+        return [self.mark("choice", self._tuning(*other)) for other in others]
+
+    def _chosen(self, row: str, size: int) -> Tried:
+        known = self.results.chosen().get((row, size))
+        return known or read(self.mark("choice", self._tuning(row, size)))
+
+    def _tuning(self, row: str, size: int) -> Cell:
+        return Cell(row, size, self.budget.seeds[0])
+
+
+def read(path: str) -> Tried:
+    """Read a configuration's or a choice's mark."""
+    return Tried.from_json(Path(path).read_text(encoding="utf-8"))
+
+
+def check_rows(task: Task, budget: Budget, rows: Sequence[str]) -> tuple[str, ...]:
+    """Return the rows, each once.
 
     Raises:
-        InputError: there is no such row, or a size is larger than the corpus.
+        InputError: the recipe folder has no such row.
     """
     known = list(dict.fromkeys([*task.rows, *budget.rows]))
     if unknown := [row for row in rows if row not in known]:
         raise InputError(f"--rows {' '.join(unknown)}: {task.name} has no such row. It has: {', '.join(known)}.")
-    sizes = [pairs if size == ALL else size for size in budget.sizes]
-    if max(sizes) > pairs:
-        raise InputError(f"--sizes {max(sizes)}: the corpus has {pairs:,} training pairs. Give fewer, or: all.")
-    budget = dataclasses.replace(budget, seeds=tuple(dict.fromkeys(budget.seeds)))  # each once
-    return [*_in_order(budget, list(dict.fromkeys(rows)), list(dict.fromkeys(sizes)))]
-
-
-def _in_order(budget: Budget, rows: Sequence[str], sizes: Sequence[int]) -> Iterator[Job]:
-    yield from (Job(FINAL, row) for row in rows if has_no_training(row))
-    trained = [row for row in rows if not has_no_training(row)]
-    models = _language_models(budget, trained)
-    yield from models
-    tuned: dict[tuple[str, int], list[Job]] = {}
-    first = [row for row in trained if row in TWO]
-    for seed in budget.seeds:
-        for group in (first, [row for row in trained if row not in TWO]):
-            for size in sizes:
-                for row in group:
-                    before = models if representation(row) else ()
-                    if (row, size) not in tuned:
-                        tuned[row, size] = [*_tuning(budget, row, size, before)]
-                        yield from tuned[row, size]
-                    needs = (*before, *tuned[row, size])
-                    yield Job(FINAL, row, size, seed, None, budget.most_updates(size), needs)
-
-
-def _language_models(budget: Budget, rows: Sequence[str]) -> tuple[Job, ...]:
-    """The language models to be pretrained; every row that reads one waits for all."""
-    if budget.language_models != PRETRAINED or not any(map(representation, rows)):
-        return ()
-    models = [Job(LM, "cloze", updates=budget.cloze_updates)]
-    if any(row.startswith("tgt_") for row in rows):
-        models.append(Job(LM, "causal", updates=budget.causal_updates))
-    return tuple(models)
-
-
-def _tuning(budget: Budget, row: str, size: int, before: tuple[Job, ...]) -> Iterator[Job]:
-    """The trainings by which a row's dropouts are chosen at a size: first the one, then, with it, the other."""
-    seed, updates = budget.seeds[0], budget.most_updates(size)
-    tried: list[Job] = []
-    if len(budget.dropouts) > 1:
-        tried = [Job(DROPOUT, row, size, seed, value, updates, before) for value in budget.dropouts]
-        yield from tried
-    if representation(row):
-        # The first value of this grid is what the other dropout was chosen with.
-        for value in budget.representation_dropouts if not tried else budget.representation_dropouts[1:]:
-            if len(budget.representation_dropouts) > 1:
-                yield Job(REPRESENTATION, row, size, seed, value, updates, (*before, *tried))
+    return tuple(dict.fromkeys(rows))

@@ -7,36 +7,41 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lmfusion.runs.run_folder import RUN_FILE
-from study.layout import Layout, Setting
-from study.plan import FINAL, LM, Job
-from study.results import Results
+from lmfusion.runs.run_folder import RUN_FILE, RunFolder
+from study.layout import run_folder
+from study.plan import Cell, Plan
 from study.task import corpus_folder, read_lines
 
 
-def run_folders(layout: Layout, results: Results, jobs: Sequence[tuple[Job, Setting]]) -> list[Path]:
-    """Folders of all runs that were begun for a score, and of language models; a committed one before one's own."""
+def run_folders(plan: Plan) -> list[Path]:
+    """Return folders of language models and of all runs begun for a score; a committed one before one's own."""
     found: list[Path] = []
-    for job, setting in jobs:
-        committed = results.path(job)
-        path = committed if committed and results.has(job) else layout.run(job, setting).path
-        if job.kind == FINAL and (path / RUN_FILE).is_file():
-            found.append(path)
-    if any(job.kind == LM for job, _ in jobs):
-        found += sorted(path.parent for path in (layout.out / "language-models").glob(f"*/{RUN_FILE}"))
-    return found
+    for cell in plan.cells():
+        if committed := plan.results.has(cell) and plan.results.path(cell):
+            found.append(committed)
+        elif (own := own_run(plan, cell)) and (own.path / RUN_FILE).is_file():
+            found.append(own.path)
+    return found + sorted(path.parent for path in (plan.out / "language-models").glob(f"*/{RUN_FILE}"))
 
 
-def write(layout: Layout, folders: Sequence[Path], title: str) -> int:
+def own_run(plan: Plan, cell: Cell) -> RunFolder | None:
+    """Return where a cell's run lies in the study's folder; None as long as its settings are not chosen."""
+    try:
+        return run_folder(plan, cell, plan.setting(cell))
+    except FileNotFoundError:  # of the choice
+        return None
+
+
+def write(plan: Plan, folders: Sequence[Path], title: str) -> int:
     """Make the page in OUT/report; the command's exit status."""
     texts = []
-    for option, side in zip(("--source", "--reference"), layout.task.sides):
-        path = layout.out / "text" / f"test.{side}"
+    for option, side in zip(("--source", "--reference"), plan.task.sides):
+        path = plan.out / "text" / f"test.{side}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        prefix = layout.task.train.removesuffix(f"train.{layout.task.sides[0]}")
+        prefix = plan.task.train.removesuffix(f"train.{plan.task.sides[0]}")
         lines = read_lines(corpus_folder(), f"{prefix}test.{side}")
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         texts += [option, str(path)]
-    command = [sys.executable, "-m", "lmfusion.cli", "report", *map(str, folders), "--out", str(layout.out / "report")]
+    command = [sys.executable, "-m", "lmfusion.cli", "report", *map(str, folders), "--out", str(plan.out / "report")]
     command += ["--title", title, "--significance", *texts]
     return subprocess.run(command, check=False).returncode

@@ -2,23 +2,27 @@
 
 recipes/debian_ende/results/cpu/
     numbers.json                        what the runs have in common
-    choices.json                        dropouts, and the validation losses they were chosen by
+    choices.json                        settings, and the validation losses they were chosen by
     bitext-10000/baseline/seed-1/       run.json, scores.json, train.log (in short), test.hyp
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lmfusion.errors import InputError
 from lmfusion.runs.run_folder import RUN_FILE, SCORES_FILE, RunFolder
-from study.layout import Setting
-from study.plan import FINAL, Job
+from study.search import Setting, Tried
+
+if TYPE_CHECKING:
+    from study.plan import Cell
 
 ROOT = Path(__file__).resolve().parents[2]
 NUMBERS, CHOICES = "numbers.json", "choices.json"
@@ -45,33 +49,38 @@ class Results:
             if said := differing(before, now):
                 raise InputError(f"{self.folder}: its runs were made with other numbers ({said}). Move it away.")
 
-    def path(self, job: Job) -> Path | None:
-        """Where a job's run lies if it is here."""
-        if self.folder is None or job.kind != FINAL:
+    def path(self, cell: Cell) -> Path | None:
+        """Where a cell's run lies if it is here."""
+        if self.folder is None:
             return None
-        parts = [f"bitext-{job.size}", job.row, f"seed-{job.seed}"] if job.size else ["untrained", job.row]
+        parts = [f"bitext-{cell.size}", cell.row, f"seed-{cell.seed}"] if cell.size else ["untrained", cell.row]
         return self.folder.joinpath(*parts)
 
-    def has(self, job: Job) -> bool:
-        """Whether a job's run is here, with its score."""
-        path = self.path(job)
+    def has(self, cell: Cell) -> bool:
+        """Whether a cell's run is here, with its score."""
+        path = self.path(cell)
         return path is not None and bool(RunFolder(path).scores.get("test"))
 
     def choices(self) -> list[dict[str, Any]]:
-        """What was chosen, as ``choice.record`` gives it."""
+        """Return what was chosen, as ``Plan.choices`` gives it."""
         path = self.folder / CHOICES if self.folder else None
         found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else []
         return found
 
-    def chosen(self) -> dict[tuple[str, int], Setting]:
-        """Dropouts by row and size."""
-        entries = self.choices()
-        return {(each["row"], each["size"]): Setting(each["dropout"], each["representation"]) for each in entries}
+    def chosen(self) -> dict[tuple[str, int], Tried]:
+        """Return the settings and their losses by row and size."""
+        names = [field.name for field in dataclasses.fields(Setting)]
+        found = {}
+        for each in self.choices():
+            setting = Setting(**{name: each[name] for name in names if name in each})
+            loss = each.get("bits_per_character", {}).get(setting.name)
+            found[each["row"], each["size"]] = Tried(setting, math.inf if loss is None else loss)
+        return found
 
-    def add(self, job: Job, run: RunFolder, out: Path) -> bool:
+    def add(self, cell: Cell, run: RunFolder, out: Path) -> bool:
         """Copy what is small of a finished run, without this machine's paths; False if it is here already."""
-        path = self.path(job)
-        if path is None or self.has(job):
+        path = self.path(cell)
+        if path is None or self.has(cell):
             return False
         path.mkdir(parents=True, exist_ok=True)
         score = run.scores["test"]

@@ -11,7 +11,7 @@ from lmfusion.errors import InputError
 
 LEAD = "lead"
 TWO = ("baseline", "src_elmo_shdemb")
-"""The rows that are run before all others: the question, in short."""
+"""The rows that a report has before all others: the question, in short."""
 
 
 @dataclass(frozen=True)

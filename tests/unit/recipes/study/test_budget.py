@@ -10,21 +10,21 @@ from lmfusion.errors import InputError
 
 def test_a_preset_can_be_changed_number_by_number_and_is_then_another_budget() -> None:
     assert budget.read(["gpu"]) is budget.GPU
-    changed = budget.read(["gpu", "dropouts=0.1,0.4", "patience=7", "updates=2500:10,all:20"])
-    assert (changed.dropouts, changed.patience, changed.name) == ((0.1, 0.4), 7, "custom")
+    changed = budget.read(["gpu", "dropout=0.4", "patience=7", "updates=2500:10,all:20"])
+    assert (changed.dropout, changed.patience, changed.name) == (0.4, 7, "custom")
     assert (changed.most_updates(2500), changed.most_updates(9999)) == (10, 20)
     assert changed.seeds == budget.GPU.seeds
-    assert budget.read(["patience=3"]).dropouts == budget.CPU.dropouts, "cpu where no preset is named"
+    assert budget.read(["patience=3"]).dropout == budget.CPU.dropout, "cpu where no preset is named"
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tpu"], "--budget tpu: give cpu, cpu-long, cpu-others, gpu"),
-        (["cpu", "gpu"], "--budget cpu gpu: give cpu, cpu-long, cpu-others, gpu"),
-        (["beams=3"], "--budget beams=3: there is no such number. There are: updates, dropouts"),
+        (["tpu"], "--budget tpu: give cpu, cpu-long, cpu-others, protocol, gpu"),
+        (["cpu", "gpu"], "--budget cpu gpu: give cpu, cpu-long, cpu-others, protocol, gpu"),
+        (["beams=3"], "--budget beams=3: there is no such number. There are: updates, dropout"),
         (["patience=none"], "--budget patience=none: give a whole number above 0"),
-        (["dropouts=0.1,1.5"], "--budget dropouts=0.1,1.5: give dropouts from 0 up to below 1"),
+        (["dropout=1.5"], "--budget dropout=1.5: give a dropout from 0 up to below 1"),
         (["updates=2500"], "--budget updates=2500: give SIZE:NUMBER, with commas between them, e.g. 2500:1750"),
         (["learning_rates=all:7"], "--budget learning_rates=all:7: give a learning rate above 0 and below 1"),
         (["language_models=mine"], "--budget language_models=mine: give shipped or pretrained"),

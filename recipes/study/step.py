@@ -1,0 +1,103 @@
+"""One job of the rules: run a recipe's script with its settings, then leave a mark.
+
+python -m study.step OUT train baseline 10000 1 MARK
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lmfusion.errors import InputError
+from lmfusion.runs.live import die_with_parent, end_with_parent
+from lmfusion.runs.run_folder import FINISHED, RunFolder
+from study import command, layout, search
+from study.plan import Cell, Plan
+from study.search import Setting, Tried
+from study.task import corpus_folder, read_lines
+
+
+def script(words: Sequence[str], settings: Mapping[str, str]) -> None:
+    """Run a script of recipes/ with settings in its environment.
+
+    Raises:
+        InputError: it failed; what it said is above.
+    """
+    one_thread = {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
+    status = subprocess.run(
+        ["bash", *words], env={**os.environ, **one_thread, **settings}, check=False, preexec_fn=die_with_parent()
+    ).returncode
+    if status:
+        raise InputError(f"bash {' '.join(words)}: exit status {status}. The same command resumes it.")
+
+
+def prepare(plan: Plan, size: int) -> None:
+    """Prepare the text of a size, as every row's script does that sources its folder's _corpus.sh."""
+    corpus = plan.task.recipe / "_corpus.sh"
+    script(["-c", '. "$0"', str(corpus)], layout.data_settings(plan, size))
+
+
+def language_model(plan: Plan, kind: str) -> None:
+    """Pretrain a language model."""
+    words = ["recipes/pretrain_longer.sh", kind, str(plan.out / "language-models")]
+    script(words, layout.language_model_settings(plan, kind))
+
+
+def row(plan: Plan, cell: Cell, setting: Setting, train_only: bool) -> RunFolder:
+    """Run a row's script.
+
+    Raises:
+        InputError: it did not leave what it is for.
+    """
+    script([str(plan.task.recipe / f"{cell.row}.sh")], layout.row_settings(plan, cell, setting, train_only))
+    run = layout.run_folder(plan, cell, setting)
+    whole = run.step("train").get("state") == FINISHED if train_only else bool(run.scores.get("test"))
+    if not whole:
+        raise InputError(f"{run.path}: the script ended well, but left no {'training' if train_only else 'score'}.")
+    return run
+
+
+def try_one(plan: Plan, cell: Cell, number: int) -> Tried:
+    """Train a configuration; the test set is left alone."""
+    setting = plan.tried(cell.row, cell.size, number)
+    run = row(plan, cell, setting, train_only=True)
+    source, target = plan.task.sides
+    prefix = plan.task.train.removesuffix(f"train.{source}")
+    references = read_lines(corpus_folder(), f"{prefix}valid.{target}")
+    return Tried(setting, search.bits_per_character(run, references, plan.task.sides))
+
+
+def main() -> int:
+    """Run the job that the command line names; the mark is written last."""
+    end_with_parent()
+    out, kind, name, size, seed, mark, *number = sys.argv[1:]
+    try:
+        plan = command.read_plan(Path(out))
+        cell = Cell(name, int(size), int(seed))
+        text = ""
+        if kind == "data":
+            prepare(plan, cell.size)
+        elif kind == "language-model":
+            language_model(plan, name)
+        elif kind == "try":
+            text = try_one(plan, cell, int(number[0])).to_json()
+        elif kind == "choice":
+            text = plan.choose(name, cell.size).to_json()
+        else:
+            row(plan, cell, plan.setting(cell), train_only=kind == "train")
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    partial = Path(f"{mark}.partial")
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    partial.write_text(text, encoding="utf-8")
+    shutil.move(partial, mark)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

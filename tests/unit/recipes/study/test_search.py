@@ -1,0 +1,89 @@
+"""The search of recipes/PROTOCOL.md: which configurations there are, and what is chosen by them."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from study import search
+from study.search import Setting, Tried
+
+ROWS = Path(__file__).parents[4] / "recipes" / "debian_ende"
+
+
+def searched(row: str, bits: dict[int, float]) -> list[Setting]:
+    """A row's seven configurations where the losses are those given by number, and 9 for all others."""
+    found: list[Tried] = []
+    for number in range(1, 8):
+        before = found[: search.earlier(row, 10000, number)]
+        found.append(Tried(search.configuration(row, 10000, number, before), bits.get(number, 9.0)))
+    return [each.setting for each in found]
+
+
+def test_later_configurations_are_steps_from_the_best_of_the_earlier() -> None:
+    found = searched("src_elmo", {3: 2.0, 5: 1.5, 6: 1.6})
+    assert found[:4] == [Setting(d, 0.0, u, 0.003) for u in (4000, 8000) for d in (0.2, 0.3)]
+    assert found[4:] == [
+        Setting(0.1, 0.0, 8000, 0.003),
+        Setting(0.1, 0.0, 8000, 0.0015),
+        Setting(0.1, 0.2, 8000, 0.003),
+    ]
+    assert searched("baseline", {2: 1.0})[4:] == [
+        Setting(0.4, 0.0, 4000, 0.003),
+        Setting(0.3, 0.0, 4000, 0.0015),
+        Setting(0.3, 0.0, 4000, 0.003, bpe=2000),
+    ]
+    assert len({each.name for each in found}) == 7, "each has a folder of its own"
+
+
+def test_of_equals_the_earlier_is_best_and_one_that_diverged_never_is() -> None:
+    one, other, lost = (Tried(Setting(d, 0.0), b) for d, b in ((0.1, 2.0), (0.2, 2.0), (0.3, math.inf)))
+    assert search.best([lost, one, other]) == one
+    assert Tried.from_json(lost.to_json()) == lost
+
+
+@pytest.mark.parametrize(
+    ("size", "is_all", "updates", "dropouts"),
+    [
+        (2500, False, 2000, (0.3, 0.4)),
+        (5000, False, 4000, (0.3, 0.4)),
+        (20000, False, 4000, (0.3, 0.2)),
+        (38573, True, 8000, (0.3, 0.2)),
+    ],
+)
+def test_other_sizes_retune_dropout_alone(size: int, is_all: bool, updates: int, dropouts: tuple[float, ...]) -> None:
+    chosen = [Tried(Setting(0.3, 0.2, 4000, 0.0015), 1.0)]
+    found = [search.configuration("src_elmo", size, number, chosen, is_all) for number in (1, 2)]
+    assert found == [Setting(dropout, 0.2, updates, 0.0015) for dropout in dropouts]
+    assert search.tries("src_elmo", size) == 2
+
+
+def test_back_translation_follows_the_better_row_without_a_language_model() -> None:
+    before = [Tried(Setting(0.2, 0.0, 4000, 0.003), 2.0), Tried(Setting(0.3, 0.0, 8000, 0.003), 1.9)]
+    found = [search.configuration("back_translation", 10000, number, before).updates for number in (1, 2)]
+    assert found == [8000, 16000]
+    assert search.configuration("back_translation", 10000, 1, before).dropout == 0.3
+    assert search.taken_from("back_translation", 10000) == (("baseline", 10000), ("shared", 10000))
+
+
+def test_every_script_follows_a_searched_row() -> None:
+    names = [path.stem for path in ROWS.glob("*.sh") if path.stem not in ("all", "study", "_corpus")]
+    assert len(names) > 20
+    for name in names:
+        others = [name]
+        while not search.tries(others[-1], 10000):
+            ((other, _),) = search.taken_from(others[-1], 10000)
+            others.append(other)
+        assert others[-1] in (*search.SEARCHED, *search.BACK_TRANSLATED)
+    assert (search.closest("src_elmo_bert"), search.closest("tgt_deep")) == ("src_elmo", "tgt_ft")
+    assert (search.closest("shared_bitext_bpe"), search.closest("lstm")) == ("shared", "baseline")
+
+
+def test_the_loss_is_that_of_the_best_checkpoint_without_smoothing() -> None:
+    losses = [("6.0", "4.5"), ("5.0", "4.0"), ("5.5", "3.9"), ("nan", "nan")]
+    lines = [{"valid_loss": loss, "valid_nll_loss": nll} for loss, nll in losses]
+    log = "\n".join(f"2030-01-31 | INFO | valid | {json.dumps(line)}" for line in lines)
+    assert search.nll_of_best(f"noise\n{log}\n") == 4.0
+    assert search.nll_of_best("noise\n") == math.inf
