@@ -58,7 +58,7 @@ def written(site: Path) -> Path:
 
 def test_installed_recipes_are_those_of_the_clone(written: Path) -> None:
     for folder in SCRIPTS:
-        scripts = {path for path in files(ROOT / folder) if path.suffix in (".sh", ".py", ".tsv", ".sbatch")}
+        scripts = {path for path in files(ROOT / folder) if path.suffix in (".sh", ".py", ".smk", ".tsv", ".sbatch")}
         wanted = {path for path in scripts if "results" not in path.parts}
         found = {path for path in files(written / folder) if path.suffix != ".md"}
         assert found == wanted
