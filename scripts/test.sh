@@ -24,7 +24,7 @@ bash scripts/lint.sh || lint_failed=1
 echo "test: pytest"
 tests_failed=0
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" # as many processes as cores compute at a time
-.venv/bin/python -m pytest -n "$(getconf _NPROCESSORS_ONLN)" --dist loadfile ${pytest_args[@]+"${pytest_args[@]}"} || tests_failed=$?
+.venv/bin/python -m pytest -n "$(getconf _NPROCESSORS_ONLN)" --dist loadfile --no-loadscope-reorder ${pytest_args[@]+"${pytest_args[@]}"} || tests_failed=$?
 
 if ((lint_failed)); then
     echo "test: ruff or mypy failed; their messages are above the tests' output" >&2

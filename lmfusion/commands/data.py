@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmfusion.commands.parsers import add_command
+from lmfusion.commands.parsers import add_command, check_seed
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -92,9 +93,12 @@ def _check(args: argparse.Namespace) -> None:
         raise InputError("--dict needs --spm: a dictionary belongs to its BPE.")
     if args.src_hf and args.tgt_hf and (args.spm or args.bpe_size):
         raise InputError("--src-hf and --tgt-hf leave no side for a BPE: leave out --bpe-size and --spm.")
-    for flag, least in (("held_out", 1), ("max_length", 2), ("bpe_size", 1), ("seed", 0)):
+    for flag, least in (("held_out", 1), ("max_length", 2), ("bpe_size", 1), ("workers", 1)):
         if (value := getattr(args, flag)) is not None and value < least:
             raise InputError(f"--{flag.replace('_', '-')} {value}: give a number of at least {least}.")
+    check_seed(args.seed)
+    if args.max_ratio is not None and args.max_ratio != 0 and not 1 <= args.max_ratio < math.inf:
+        raise InputError(f"--max-ratio {args.max_ratio:g}: give 1 or more, longer side over shorter; 0 for any.")
 
 
 def _request(args: argparse.Namespace) -> Request:
@@ -104,6 +108,8 @@ def _request(args: argparse.Namespace) -> Request:
     fields = tuple(args.fields.split(",")) if args.fields else None
     if fields and (len(fields) != 2 or not all(fields)):
         raise InputError(f"--fields {args.fields}: name the source's and the target's, with a comma between them.")
+    if fields and fields[0] == fields[1]:
+        raise InputError(f"--fields {args.fields}: names the same text as source and as target. Name two.")
     source, target = name_sides((args.source_lang, args.target_lang), args.pairs, fields, args.text_lang)
     given: dict[str, Any] = {name: getattr(args, name) for name in ("tsv", "jsonl", "tmx", "held_out", "seed")}
     for name in ("pairs", "valid", "test"):

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmfusion.commands.parsers import add_command
+from lmfusion.commands.parsers import add_command, check_seed
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def run(args: argparse.Namespace) -> None:
     from lmfusion.text import textio
     from lmfusion.text.word_vectors import common_words, find_word, save, train
 
+    check_seed(args.seed)
     textio.refuse_overwriting(args.out, args.corpus)
     vectors = train(args.corpus, _settings(args), args.neighbours or ())
     save(vectors, args.out, binary=args.binary)

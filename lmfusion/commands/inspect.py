@@ -30,9 +30,10 @@ def add(commands: Any) -> None:
         "inspect",
         text,
         "lmfusion inspect runs/mine/checkpoints/checkpoint_best.pt",
+        "lmfusion inspect xlm-r",
         "lmfusion inspect pretrained/en-cloze.pt --rank --text DATA/bpe/test.en",
     )
-    checkpoint = "checkpoint file of any fairseq model; with --rank any language model that --src-lm takes"
+    checkpoint = "checkpoint of any fairseq model, or a folder of Hugging Face; with --rank whatever --src-lm takes"
     parser.add_argument("checkpoint", metavar="CKPT", help=checkpoint)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--card", action="store_true", help="print the model card and the licence of a packed model")
@@ -58,6 +59,9 @@ def run(args: argparse.Namespace) -> None:
         return
     if args.card:
         print(_card(args.checkpoint))
+        return
+    if Path(args.checkpoint).is_dir():
+        _show_folder(args.checkpoint, args.json)
         return
     found = inspect_checkpoint(args.checkpoint)
     if args.json:
@@ -90,6 +94,28 @@ def _show_ranks(found: list[LayerRank], as_json: bool, console: Console) -> None
     for name, rank in [*((layer.layer, layer.states) for layer in found), ("random numbers", random)]:
         shares = f"{rank.share:>12.1%} {rank.share_of_squares:>14.1%} {rank.effective:>15.1f}"
         console.print(f"{name:<16} {shares}", markup=False)
+
+
+def _show_folder(path: str, as_json: bool) -> None:
+    """Print what the language model in a folder of Hugging Face would be to a model that reads it."""
+    from lmfusion.lm.loading import load_lm
+
+    lm = load_lm(path)
+    about: dict[str, Any] = {
+        "kind": lm.title,
+        "parameters": sum(weight.numel() for weight in lm.parameters()),
+        "symbols": len(lm.symbols),
+        "channels": lm.state_dim,
+        "longest_sentence": lm.max_positions(),
+        "layers": lm.state_names,
+    }
+    if as_json:
+        print(json.dumps({"path": path, **about}, indent=2))
+        return
+    print(f"{about.pop('kind')}\n{path}")
+    for name, value in about.items():
+        text = f"{value:>13,}" if isinstance(value, int) else ", ".join(value)
+        print(f"{name.replace('_', ' '):<17}{text}")
 
 
 def _card(path: str) -> str:

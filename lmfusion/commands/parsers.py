@@ -7,6 +7,11 @@ import shutil
 import textwrap
 from typing import Any
 
+from lmfusion.errors import InputError
+
+SEEDS = 2**32
+"""Seeds that numpy, PyTorch and sentencepiece all take are below."""
+
 
 def add_command(commands: Any, name: str, text: str, *examples: str, more: str = "") -> argparse.ArgumentParser:
     """Add a command to a parser's subcommands and return its own parser.
@@ -27,6 +32,16 @@ def add_command(commands: Any, name: str, text: str, *examples: str, more: str =
         formatter_class=argparse.RawDescriptionHelpFormatter,  # no line of an example is broken
     )
     return parser
+
+
+def check_seed(seed: int) -> None:
+    """Refuse a seed that one of the libraries would refuse later on.
+
+    Raises:
+        InputError: it is negative or too large.
+    """
+    if not 0 <= seed < SEEDS:
+        raise InputError(f"--seed {seed}: give a number from 0 to {SEEDS - 1}.")
 
 
 def allow_options_between(parser: argparse.ArgumentParser) -> None:

@@ -65,6 +65,8 @@ def run(args: argparse.Namespace) -> None:
 
     if args.source and not args.reference:
         raise InputError("--source goes with --reference: give both texts of the test set.")
+    if args.examples < 0:
+        raise InputError(f"--examples {args.examples}: give 0 or more.")
     options = build.Options(
         title=args.title,
         examples=args.examples,

@@ -33,6 +33,8 @@ def read(path: Path, commands: Mapping[str, argparse.ArgumentParser]) -> list[li
     """
     try:
         tree = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+    except RecursionError as error:
+        raise InputError(f"{path}: not such a file: lists in lists without end.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text ({error.reason} at byte {error.start}).") from error
     except yaml.MarkedYAMLError as error:

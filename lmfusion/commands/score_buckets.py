@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,8 @@ def run(args: argparse.Namespace) -> None:
     from lmfusion.text.textio import read_lines
 
     named = dict(_named(word) for word in args.hyp)
+    if len(named) < len(args.hyp):
+        raise InputError("--hyp: two systems have the same name: give each its own.")
     if len(named) < 2:
         raise InputError("--hyp: name two systems or more, baseline=FILE mix=FILE.")
     sources, references = (list(read_lines(Path(path))) for path in (args.src, args.ref))
@@ -59,7 +62,8 @@ def run(args: argparse.Namespace) -> None:
             {"question": each.part.question, "part": each.part.name, "sentences": len(each.part.lines), **each.bleu}
             for each in found
         ]
-        print(json.dumps({"bleu": rows, "names copied": copied}, indent=2, ensure_ascii=False))
+        shares = {name: None if math.isnan(share) else share for name, share in copied.items()}
+        print(json.dumps({"bleu": rows, "names copied": shares}, indent=2, ensure_ascii=False))
     else:
         _show(found, copied)
     if args.out:
@@ -81,7 +85,7 @@ def _show(found: list[PartScores], copied: dict[str, float]) -> None:
         cells = [f"{each.bleu[first]:.2f}"]
         cells += [f"{each.bleu[name]:.2f} ({each.bleu[name] - each.bleu[first]:+.2f})" for name in others]
         print(f"| {each.part.question}: {each.part.name} | {len(each.part.lines):,} | {' | '.join(cells)} |")
-    shares = " | ".join(f"{share:.0%}" for share in copied.values())
+    shares = " | ".join("no names" if math.isnan(share) else f"{share:.0%}" for share in copied.values())
     print(f"| names in source and reference that are copied | | {shares} |")
 
 

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from lmfusion.commands.parsers import add_command
+from lmfusion.errors import InputError
 
 
 def add(metrics: Any) -> None:
@@ -34,6 +35,9 @@ def run(args: argparse.Namespace) -> None:
     from lmfusion.scoring.seeds import compare
     from lmfusion.scoring.text_files import read_lines
 
+    for flag, files in (("--hyp", args.hyp), ("--baseline", args.baseline)):
+        if repeated := [path for path in files if files.count(path) > 1]:
+            raise InputError(f"{flag}: {repeated[0]} is given twice. Give one file a seed.")
     system, baseline, references = (
         [read_lines(path) for path in files] for files in (args.hyp, args.baseline, args.ref)
     )

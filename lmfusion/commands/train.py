@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
-from lmfusion.commands.parsers import add_command
+from lmfusion.commands.parsers import add_command, check_seed
 from lmfusion.errors import InputError
 
 
@@ -39,21 +40,26 @@ def run(args: argparse.Namespace) -> None:
     from lmfusion.rows.train import Asked, read_data, train
 
     for flag, value in (("--minutes", args.minutes), ("--jobs", args.jobs)):
-        if value is not None and value <= 0:
+        if value is not None and not 0 < value < math.inf:
             raise InputError(f"{flag} {value:g}: give a number above 0.")
+    check_seed(args.seed)
     given = {side: path for side, path in (("src", args.src_lm), ("tgt", args.tgt_lm)) if path}
     pairs = [word.partition("=") for word in args.set]
     if odd := [name for name, equals, _ in pairs if not equals]:
         raise InputError(f"--set {odd[0]}: give NAME=NUMBER.")
+    numbers = {name: value for name, _, value in pairs}
+    if len(numbers) < len(pairs):
+        names = [name for name, _, _ in pairs]
+        raise InputError(f"--set {max(names, key=names.count)}: is given twice. Give each number once.")
     asked = Asked(
         read_data(args.data),
-        [row for row in args.rows.split(",") if row],
+        list(dict.fromkeys(row for word in args.rows.split(",") if (row := word.strip()))),
         args.out,
         args.minutes,
         given,
         args.seed,
         args.jobs,
-        {name: value for name, _, value in pairs},
+        numbers,
         args.title,
     )
     if failed := train(asked):

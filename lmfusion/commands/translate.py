@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lmfusion
-from lmfusion.commands.parsers import add_command, allow_options_between
+from lmfusion.commands.parsers import add_command, allow_options_between, check_seed
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion translate MODEL [FILE]``."""
+    check_seed(args.seed)
     file = None if args.file == "-" else args.file
     dialogue = file is None and sys.stdin.isatty()
     lines, total = (_typed(), None) if dialogue else _lines(file)
@@ -121,14 +122,17 @@ def _lines(file: str | None) -> tuple[Iterable[str], int | None]:
     """Return the lines to translate and their number, of a file; one that is not there is refused at once."""
     if file is None:
         return _streamed(sys.stdin.fileno(), "standard input"), None
-    from lmfusion.text import textio
+    from lmfusion.text import opening, textio
 
     path = Path(file)
     if path.is_dir():
         raise InputError(f"{file} is a folder: give a file of text, or standard input.")
     if path.exists() and not path.is_file():  # a pipe, whose lines cannot be counted first
         return _streamed(os.open(path, os.O_RDONLY), file), None
-    return textio.read_lines(path), textio.count_lines(path)
+    total = textio.count_lines(path)
+    with textio.open_binary(path) as stream:
+        opening.check_head(path, stream.read(opening.BLOCK))  # else lines of old Macs are one line, which is cut
+    return textio.read_lines(path), total
 
 
 def _typed() -> Iterator[str]:

@@ -110,9 +110,9 @@ class Head(nn.Module):
     def loss(self, logits: Tensor, target: Tensor) -> Tensor:
         """Return the mean loss of a batch, a scalar: cross-entropy, or the squared difference of scores."""
         if self.spec.kind == SCORE:
-            return F.mse_loss(scores(logits), target)
+            return F.mse_loss(scores(logits), target.float())
         if self.spec.kind == BINARY:
-            return F.binary_cross_entropy_with_logits(logits.float(), target)
+            return F.binary_cross_entropy_with_logits(logits.float(), target.float())
         return F.cross_entropy(logits.float().flatten(0, -2), target.flatten(), ignore_index=IGNORED)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:

@@ -86,9 +86,14 @@ def _too_long(found: re.Match[str]) -> str:
     )
 
 
+def _no_batch_size(_: re.Match[str]) -> str:
+    return "how large a batch is has not been said: give --max-tokens, or --batch-size (sentences)."
+
+
 _KNOWN: tuple[tuple[type[BaseException], str, Callable[[re.Match[str]], str]], ...] = (
     (FileNotFoundError, r"Dataset not found: (\S+) \((.*)\)", _missing_split),
     (ValueError, r"(\w+) is required!", _missing_choice),
+    (AssertionError, r"Must specify batch size either with --max-tokens or --batch-size", _no_batch_size),
     (ValueError, r"(--[\w-]+) (\S+) does not exist", _not_there),
     (Exception, r"Cannot load model parameters from checkpoint (\S+); please ensure .*", _does_not_fit),
     (Exception, r"Size of sample #(\d+) is invalid \(=(.*)\) since max_positions=(.*), skip this.*", _too_long),

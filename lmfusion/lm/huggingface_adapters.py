@@ -55,6 +55,18 @@ class AdaptableLM(PretrainedLM):
                 weight.requires_grad_(ADAPTER in name)
         return self
 
+    def make_generation_fast_(self, **_: Any) -> None:
+        """Add the adapters to the weights that they stand beside: fairseq calls it before decoding.
+
+        States are the same to rounding, at the cost of a model without adapters. Weights are not written after it.
+        """
+        if self.config["lora"] is not None:
+            from peft.tuners.tuners_utils import BaseTunerLayer
+
+            for part in self.model.modules():
+                if isinstance(part, BaseTunerLayer) and not part.merged:
+                    part.merge()
+
     def pretrained_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
         """Yield the parameters by name, without those of adapters, which start at random."""
         return ((name, weight) for name, weight in self.named_parameters() if ADAPTER not in name)

@@ -12,6 +12,7 @@ from pathlib import Path
 from lmfusion.errors import InputError
 from lmfusion.rows import amounts
 from lmfusion.rows.scripts import FOLDERS, defaults
+from lmfusion.rows.settable import is_number, wanted_instead
 from lmfusion.runs.provenance import hash_file
 from lmfusion.runs.record import write_json
 from lmfusion.text import prepared
@@ -66,15 +67,12 @@ def new(data: Prepared, seed: int, language_models: Mapping[str, Path], given: M
     Raises:
         InputError: there is no such number, or its value is none.
     """
+    known = {name: default for name, default in defaults().items() if is_number(default)}
     for name, value in given.items():
-        if name not in defaults():
-            raise InputError(
-                f"--set {name}={value}: there is no such number. There are: {', '.join(sorted(defaults()))}."
-            )
-        try:
-            float(value)
-        except ValueError as error:
-            raise InputError(f"--set {name}={value}: give a number.") from error
+        if name not in known:
+            raise InputError(f"--set {name}={value}: there is no such number. There are: {', '.join(sorted(known))}.")
+        if wanted := wanted_instead(name, value):
+            raise InputError(f"--set {name}={value}: give {wanted}.")
     numbers = {**amounts.schedules({**amounts.numbers(data), **given}), **given}
     hashes = {side: _hash_model(path) for side, path in language_models.items()}
     return Plan(hash_file(data.folder / prepared.FILE), seed, hashes, dict(given), numbers)

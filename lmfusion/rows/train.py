@@ -70,6 +70,8 @@ def check(asked: Asked) -> None:
         InputError: naming the row, the data or the language model.
     """
     known = scripts.rows()
+    if not asked.rows:
+        raise InputError(f"--rows names no row. There are: {', '.join(known)}.")
     for row in asked.rows:
         if row not in known:
             raise InputError(f"--rows {row}: there is no such row. There are: {', '.join(known)}.")

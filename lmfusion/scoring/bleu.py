@@ -192,6 +192,8 @@ def _resample(
 def make_metric(language_pair: str | None) -> StreamingBleu:
     """Return sacreBLEU's metric as its command sets it up for a language pair."""
     target = language_pair.partition("-")[2] if language_pair else ""
+    if language_pair and not target:  # sacreBLEU would take the tokenization of English
+        raise InputError(f"--language-pair {language_pair}: give source and target with a hyphen between them, en-zh.")
     try:
         return StreamingBleu(trg_lang=target)
     except RuntimeError as error:  # it has no tokenizer for Japanese or Korean without its extras

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
+from lmfusion.errors import InputError
 from lmfusion.scoring.bleu import make_metric, reference_streams
 
 LENGTHS = (10, 20, 30)
@@ -65,6 +66,9 @@ def parts(
         training_targets: the target side of the training pairs; without it rare words are not asked for.
         lm_text: what a target language model was trained on; without it phrases are not asked for.
 
+    Raises:
+        InputError: the training targets have no words.
+
     Returns:
         The parts, question by question; together those of a question are the test set. Empty ones are left out.
     """
@@ -72,6 +76,8 @@ def parts(
     found = _divide(LENGTH, [_length_name(len(words(line))) for line in sources], _length_names())
     if training_targets is not None:
         counts = Counter(word for line in training_targets for word in words(line))
+        if not counts:
+            raise InputError("the target side of the training pairs (--train) has no words: is the file empty?")
         rare = [sum(counts[word] < RARE for word in line) for line in targets]
         names = ("no rare word", "one", "two or more")
         found += _divide(RARITY, [names[min(number, 2)] for number in rare], names)
@@ -86,7 +92,7 @@ def parts(
 
 
 def names_of(source: str, reference: str) -> set[str]:
-    """Return what a translator copies: words with a capital letter or a digit that stand in source and reference."""
+    """Return what a translator copies: words with a capital letter, of three letters or more, that stand in both."""
     shared = set(words(source)) & set(words(reference))
     # A word that only begins with a capital may begin a sentence in both languages; two letters are often no name.
     return {word for word in shared if len(word) > 2 and word != word.lower()}

@@ -10,6 +10,8 @@ from lmfusion.errors import InputError
 
 PathLike = Union[str, Path]
 BOM = b"\xef\xbb\xbf"
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""First bytes of a file in that encoding, its mark."""
 
 
 def read_lines(path: PathLike) -> list[str]:
@@ -31,6 +33,8 @@ def each_line(path: PathLike) -> Iterator[str]:
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
+            if number == 1 and raw.startswith(UTF_16):
+                raise InputError(f"{path} is UTF-16. Convert it first: iconv -f UTF-16 -t UTF-8 {path}") from error
             raise InputError(
                 f"{path}, line {number}, is not UTF-8 text (byte 0x{raw[error.start]:02x} at position {error.start}). "
                 f"Convert the file first, for example: iconv -f LATIN1 -t UTF-8 {path}"

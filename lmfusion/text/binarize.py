@@ -44,8 +44,9 @@ def filter_pairs(
         if lines is not None and sum(counts.values()) < lines:
             raise textio.DataError(f"--bitext-lines {lines}: {sides[0].name} has only {sum(counts.values())} pairs")
         if not counts["kept"]:
+            why = ", ".join(f"{name.replace('_', ' ')} {count:,}" for name, count in counts.items())
             raise textio.DataError(
-                f"no training pair is left of {sum(counts.values())} ({dict(counts)}); raise "
+                f"no training pair is left of {sum(counts.values())} ({why}); raise "
                 f"--max-length or --max-ratio, or check that the two sides belong together"
             )
     return dict(counts)

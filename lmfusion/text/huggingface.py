@@ -183,6 +183,8 @@ class PieceTokenizer:
 def _with_roles(path: Path, loaded: Any) -> PieceTokenizer:
     """Give the pieces of a tokenizer of transformers their symbols."""
     tokenizer = loaded.backend_tokenizer
+    tokenizer.no_truncation()  # sentence encoders keep both in their file
+    tokenizer.no_padding()
     framed = tokenizer.encode("a")
     inside = [place for place, special in enumerate(framed.special_tokens_mask) if not special]
     if not inside:

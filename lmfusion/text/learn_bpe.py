@@ -70,9 +70,11 @@ def learn(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = 
                 minloglevel=1,
             )
     except RuntimeError as error:
+        few = "smaller than required_chars" in str(error)
+        fix = "Its characters alone are more: give a larger" if few else "Give more text or a smaller"
         raise textio.DataError(
             f"{', '.join(map(str, paths))}: a BPE of {size} symbols cannot be learned from this "
-            f"text. Give more text or a smaller --size (lmfusion data: --bpe-size). (sentencepiece: {error})"
+            f"text. {fix} --size (lmfusion data: --bpe-size). (sentencepiece: {error})"
         ) from error
     return model.getvalue()
 

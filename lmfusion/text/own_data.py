@@ -142,6 +142,11 @@ def split(request: Request, out: Path) -> dict[str, Any]:
     with locked(out):
         hashes = {name: file_hash(path) for name, path in files.items()}
         if (out / CORPUS).is_dir():
+            if not (out / CORPUS / RECORD).is_file():
+                raise DataError(
+                    f"{out / CORPUS}: has no {RECORD}, which says what it was made of. Delete that folder, and the "
+                    f"text is split again; if it is not of lmfusion's making, choose another --out."
+                )
             return Record(out, asked, hashes, f"{CORPUS}/{RECORD}").counts
         with making_folder(out / CORPUS) as work:
             summary = own_corpus.build(request, work)

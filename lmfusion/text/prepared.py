@@ -121,4 +121,6 @@ def read(folder: Path) -> Prepared:
         known = {each.name for each in fields(Prepared)} - {"folder"}
         return Prepared(folder=folder, **{name: value for name, value in content.items() if name in known})
     except (ValueError, TypeError, AttributeError) as error:
-        raise InputError(f"{path}: is damaged ({error}). Run `lmfusion data` again with --out {folder}.") from error
+        raise InputError(
+            f"{path}: is damaged ({error}). Delete it, and run `lmfusion data` again with the flags that made {folder}."
+        ) from error

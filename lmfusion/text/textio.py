@@ -22,6 +22,8 @@ from lmfusion.errors import InputError
 
 BAD_COMPRESSION = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError)
 PARTIAL = ".partial"
+UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+"""First bytes of a file in that encoding, its mark."""
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -67,6 +69,8 @@ def read_lines(path: Path) -> Iterator[str]:
                 text = raw.decode("utf-8").rstrip("\r\n")
                 yield text.removeprefix("\ufeff") if number == 1 else text
     except UnicodeDecodeError as error:
+        if number == 1 and error.object.startswith(UTF_16):
+            raise DataError(f"{path}: UTF-16, not UTF-8. Convert the file: `iconv -f UTF-16 -t UTF-8`.") from error
         raise DataError(
             f"{path}, line {number}: not UTF-8 (byte 0x{error.object[error.start]:02x} at position "
             f"{error.start + 1} of the line). Convert the file, e.g. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,8 +52,10 @@ class Training:
 
     def __post_init__(self) -> None:
         for name in ("size", "window", "epochs", "min_count", "lr", "workers", *(["negative"] * (self.loss == "ns"))):
-            if getattr(self, name) <= 0:
+            if not 0 < getattr(self, name) < math.inf:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name):g}: give a number above 0.")
+        if not 0 <= self.sample < math.inf:
+            raise InputError(f"--sample {self.sample:g}: give 0 or more.")
 
 
 class Sentences:

@@ -24,7 +24,17 @@ def dot(one: Gradients, other: Gradients) -> Tensor:
     Parameters that one of them lacks add nothing.
     """
     pairs = [(a, b) for a, b in zip(one, other) if a is not None and b is not None]
-    return torch.stack([(a.float() * b.float()).sum() for a, b in pairs]).sum() if pairs else torch.zeros(())
+    return torch.stack([(_precise(a) * _precise(b)).sum() for a, b in pairs]).sum() if pairs else torch.zeros(())
+
+
+def _precise(value: Tensor) -> Tensor:
+    """Return half precision as float32, anything else as it is."""
+    return value.to(torch.promote_types(value.dtype, torch.float32))
+
+
+def _less(h: Tensor, factor: Tensor, g: Tensor) -> Tensor:
+    """Return ``h - factor g``; in half precision the factor would be rounded, or infinite where g is far below h."""
+    return (_precise(h) - factor * _precise(g)).to(h.dtype)
 
 
 def project(gradients: list[Gradients], orders: list[list[int]]) -> list[Gradients]:
@@ -48,7 +58,7 @@ def project(gradients: list[Gradients], orders: list[list[int]]) -> list[Gradien
             product = dot(current, shared)
             if product < 0:
                 factor = product / dot(shared, shared)
-                current = [h if h is None or g is None else h - factor.to(h.dtype) * g for h, g in zip(current, shared)]
+                current = [h if h is None or g is None else _less(h, factor, g) for h, g in zip(current, shared)]
         projected.append(current)
     return projected
 

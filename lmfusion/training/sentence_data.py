@@ -62,7 +62,8 @@ class Encoder:
         """
         place = f"{self.path}, line {example.line}"
         if len(example.texts) != (1 if self.spec.pair is None else 2):
-            raise InputError(f"{self.path}: has {len(example.texts)} texts a line, and {self.spec.name} reads others.")
+            wanted = "one text" if self.spec.pair is None else "two texts"
+            raise InputError(f"{place}: has {len(example.texts)}, and {self.spec.name} reads {wanted} a line.")
         try:
             if self.spec.kind == TAGS:
                 return self._tagged(example, place)
@@ -106,7 +107,8 @@ class Encoder:
         if label is None:
             return None
         if self.spec.kind == SCORE:
-            return torch.tensor(float(label))
+            # fairseq turns float32 into half precision (--fp16, --bf16), in which 3.8 is 3.797.
+            return torch.tensor(float(label), dtype=torch.float64)
         if label not in self.classes:
             raise InputError(f"{place}: the label {label!r} is none of the classes {', '.join(self.spec.classes)}.")
         return torch.tensor(float(label) if self.spec.kind == BINARY else self.classes[label])

@@ -48,6 +48,23 @@ class Ball:
         norm = flat.abs().amax(1) if self.norm == INF else flat.norm(dim=1)
         return norm.view(-1, *[1] * (change.dim() - 1))
 
+    def check(self, lost: float) -> None:
+        """Refuse settings whose changes are lost in half precision: the search would find a distance of 0.
+
+        Args:
+            lost: what is added to embeddings and rounded away; 0 in single precision.
+
+        Raises:
+            InputError: naming the flags that are too small.
+        """
+        given = {"noise": self.noise, "epsilon": self.epsilon, "step-size": self.step_size}
+        small = [f"--smart-{name} {value:g}" for name, value in given.items() if value < lost]
+        if small:
+            raise InputError(
+                f"{', '.join(small)}: half precision rounds changes below {lost:.1g} of these embeddings away, so that "
+                f"SMART would do nothing: give more (0.01), or train without --fp16 and --bf16."
+            )
+
     def into(self, change: Tensor) -> Tensor:
         """Project changes, B x T x C, onto the ball."""
         if self.norm == INF:
@@ -60,21 +77,30 @@ class Changes:
 
     Args:
         embeddings: modules, ids (B x T) -> vectors (B x T x C), each with the id of padding, where nothing is changed.
+
+    Attributes:
+        masks: of the calls that were seen, B x T x C, 1 at words and 0 at padding; float32, as changes are.
+        lost: of these calls in half precision, the change that is rounded away at a number of their usual size.
     """
 
     def __init__(self, *embeddings: tuple[nn.Module, int]) -> None:
         self.embeddings = embeddings
         self.masks: list[Tensor] = []
+        self.lost: list[Tensor] = []
 
     @contextmanager
     def seen(self) -> Iterator[None]:
         """Note the calls of a pass: where they have words."""
-        self.masks = []
+        self.masks, self.lost = [], []
         padding = dict(self.embeddings)
 
         def note(embedding: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> None:
             words = inputs[0].ne(padding[embedding]).unsqueeze(-1)
-            self.masks.append(words.to(output.dtype).expand_as(output))
+            # Half precision has no room for squares of changes, nor for what keeps a division by them from being 0 / 0.
+            precise = torch.promote_types(output.dtype, torch.float32)
+            self.masks.append(words.to(precise).expand_as(output))
+            if output.dtype != precise:
+                self.lost.append(output.detach().to(precise).pow(2).mean().sqrt() * torch.finfo(output.dtype).eps / 2)
 
         with self._hooked(note):
             yield

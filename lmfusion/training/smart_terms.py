@@ -83,7 +83,8 @@ class SmartTerms:
             The logits, the terms by name as logged, and their weighted sum (None without terms).
 
         Raises:
-            InputError: if a language model passes no gradients on to its embeddings.
+            InputError: if a language model passes no gradients on to its embeddings, or at the first step if half
+                precision loses the changes.
         """
         passes = SameDropout(device)
         with changes.seen():
@@ -96,6 +97,8 @@ class SmartTerms:
             return again()
 
         if self.weight > 0:
+            if update == 0:
+                self.ball.check(max(map(float, changes.lost), default=0.0))
             generator = torch.Generator().manual_seed((self.seed * _LARGE_PRIME + update) % 2**63)
             terms["smart"] = most_distant(repeated, logits, changes, apart, self.ball, generator)
             added = added + self.weight * terms["smart"]

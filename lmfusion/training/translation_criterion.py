@@ -17,6 +17,7 @@ from fairseq.logging import metrics
 from torch import Tensor
 
 from lmfusion.errors import InputError
+from lmfusion.fusion.learning_rates import rate_of
 from lmfusion.text.labelled import TAGS
 from lmfusion.training.gradients import unwrapped
 from lmfusion.training.smart import Changes, distance
@@ -75,7 +76,7 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
             check_predicts(fusion.lm)
 
     def task_losses(self, model: Any, sample: dict[str, Any], update: int, averaged: Any = None) -> dict[str, Loss]:
-        """Return the tasks of a batch: translation, and the loss of each language model that is trained.
+        """Return the tasks of a batch: translation, and the loss of each language model that is trained by now.
 
         Args:
             model: a ``transformer_lmfusion`` or ``lstm_lmfusion``, perhaps in a wrapper.
@@ -89,6 +90,9 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
         plain = unwrapped(model)
         losses: dict[str, Loss] = {TRANSLATION: partial(self._translation, model, plain, sample, update, averaged)}
         for fusion, stack in _trained(plain) if self.lm_loss_weight > 0 else ():
+            rate = rate_of(next(fusion.lm.parameters()))
+            if rate is not None and rate.frozen:  # its gradient would be dropped, and yet count for --clip-norm
+                continue
             name = "src_lm" if stack is plain.encoder else "tgt_lm"
             losses[name] = partial(self._words, name, fusion.lm, partial(framed_rows, plain, stack, sample), sample)
         return losses

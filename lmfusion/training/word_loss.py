@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from fairseq.utils import convert_padding_direction
 from torch import Tensor
 
 from lmfusion.errors import InputError
@@ -71,6 +72,10 @@ def framed_rows(model: Any, stack: Any, sample: dict[str, Any]) -> Tensor:
         framed, _ = reader.frame(sample["net_input"]["src_tokens"])
         rows: Tensor = framed.tokens
         return rows
-    first = sample["net_input"]["prev_output_tokens"][:, :1]
-    ids: Tensor = reader.lm.vocabulary.ids(torch.cat([first, sample["target"]], dim=1))
+    padding = stack.dictionary.pad()
+    prefixes, target = (
+        convert_padding_direction(tokens, padding, left_to_right=True)  # --left-pad-target
+        for tokens in (sample["net_input"]["prev_output_tokens"], sample["target"])
+    )
+    ids: Tensor = reader.lm.vocabulary.ids(torch.cat([prefixes[:, :1], target], dim=1))
     return ids

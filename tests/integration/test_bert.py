@@ -43,6 +43,7 @@ def pretraining(commands: Any, data: Path, out: Path, updates: int, *flags: obje
     return [*words, *TASK, "--criterion", "bert_pretraining", "--arch", "bert_lm", *SIZE, *flags]
 
 
+@pytest.mark.slow
 def test_it_trains_resumes_validates_and_joins_a_translation_model(
     commands: Any, documents: Path, tmp_path: Path
 ) -> None:

@@ -35,7 +35,8 @@ STOCK = {
     "transformer_lm": (*LM_TASK, "--arch", "transformer_lm", *DECODER, *CUT),
 }
 FIELDS = {"transformer": "adaptive_softmax_cutoff", "fconv": "encoder_layers", "transformer_lm": "character_filters"}
-STYLES = [pytest.param(False, id="cfg"), pytest.param(True, id="args", marks=pytest.mark.slow)]
+SLOW = pytest.mark.slow
+STYLES = [pytest.param(False, id="cfg"), pytest.param(True, id="args", marks=SLOW)]
 
 
 def training(commands: Any, name: str, out: Path, data: Path, updates: int = 1) -> list[object]:
@@ -119,7 +120,7 @@ def test_fairseqs_own_models_work_as_before(
 
 
 @pytest.mark.parametrize("old_style", STYLES)
-@pytest.mark.parametrize("model", STOCK)
+@pytest.mark.parametrize("model", ["transformer", *(pytest.param(name, marks=SLOW) for name in list(STOCK)[1:])])
 def test_code_in_a_model_is_refused_by_every_command_and_not_run(
     commands: Any, stock: dict[str, Path], data: dict[str, Path], text: Path, model: str, old_style: bool
 ) -> None:

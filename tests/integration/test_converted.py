@@ -68,6 +68,7 @@ def convert(run_command: Any, folder: Path, weights: Any, args: dict[str, Any], 
     return folder / "converted.pt"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cloze", [True, False], ids=["cloze", "causal"])
 def test_perplexity(data: Any, run_command: Any, cloze: bool) -> None:
     """The cloze LM sees ``</s> w1 ... wn </s>`` and predicts each of these, the causal LM the next of each."""

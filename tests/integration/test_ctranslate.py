@@ -81,6 +81,7 @@ def test_what_it_cannot_compute_is_refused_and_nothing_is_written(
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_part_that_was_not_written_shows_in_the_probabilities(
     commands: Any, make: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

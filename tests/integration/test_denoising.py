@@ -47,6 +47,7 @@ def weights(checkpoint: Path) -> dict[str, torch.Tensor]:
     return found
 
 
+@pytest.mark.slow
 def test_it_learns_resumes_and_starts_a_translation_model(commands: Any, both: Path, tmp_path: Path) -> None:
     denoiser, log = tmp_path / "denoiser", ("--log-interval", 1)
     begun = commands.ok(*denoising(commands, both, denoiser, 20, *log))

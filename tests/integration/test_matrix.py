@@ -110,3 +110,34 @@ def test_a_partly_finetuned_lm_resumes_so_too(
             commands.ok(*commands.training(tmp_path / folder, updates, *flags, "--weight-decay", 0.01))
     last = "checkpoint_last.pt"
     assert differences(tmp_path / "parts" / last, tmp_path / "whole" / last) == []
+
+
+DROPPED = ("--arch", "lmfusion_tiny", "--dropout", 0.1)
+TERMS = ("--lm-loss-weight", 0.5, "--gradients", "pcgrad", "--smart-weight", 1, "--smart-epsilon", 0.01)
+OTHERS: dict[str, tuple[object, ...]] = {
+    "attend": (*DROPPED, "--src-fusion", "attend", "--src-lm", "SRC", "--src-attend-dropnet", 0.8),
+    "cold": (*DROPPED, "--tgt-fusion", "cold", "--tgt-lm", "TGT", "--update-freq", 2),
+    "prior": (*DROPPED, "--criterion", "lm_prior", "--prior-lm", "TGT"),
+    "terms": (
+        *("--task", "lmfusion_translation", "--criterion", "translation_tasks", "--src-fusion", "finetune"),
+        *(*DROPPED, "--src-lm", "SRC", *TERMS, "--bregman-weight", 1, "--update-freq", 2),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_draws_numbers_of_its_own_resumes_so_too(
+    commands: Any, lm_files: dict[str, Path], tmp_path: Path, name: str
+) -> None:
+    """In the middle of an epoch: drop-net, the search and the order of SMART and PCGrad, averaged weights."""
+    files = {"SRC": lm_files["src"], "TGT": lm_files["tgt"]}
+    flags = [files.get(str(word), word) for word in OTHERS[name]]
+    for folder, stops in (("whole", (5,)), ("parts", (2, 5))):
+        for updates in stops:
+            commands.ok(*commands.training(tmp_path / folder, updates, *flags))
+    one, other = (tmp_path / folder / "checkpoint_last.pt" for folder in ("parts", "whole"))
+    assert differences(one, other) == []
+    averaged = [tensors(read_checkpoint(path)["extra_state"].get("ema", {})) for path in (one, other)]
+    assert averaged[0].keys() == averaged[1].keys()
+    assert all(torch.equal(averaged[0][key], value) for key, value in averaged[1].items())

@@ -121,6 +121,7 @@ def test_the_commands_that_are_shown_make_the_same_files(files: Path, said: str,
         assert (tmp_path / name).read_bytes() == (files / "data" / "bitext-all" / name).read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=() if kind == "tsv" else pytest.mark.slow) for kind in FORMATS]
 )
@@ -164,6 +165,7 @@ def test_a_second_run_makes_nothing_and_other_files_or_settings_are_refused(file
         ("--pairs train.en.gz train.de.gz --spm absent.model", "absent.model"),
         ("--pairs train.en.gz train.de.gz --held-out 0", "--held-out"),
         ("--pairs train.en.gz train.de.gz --text pairs.tsv", "pairs.tsv"),
+        ("--tsv pairs.tsv -s en -t de --fields 2,2", "--fields 2,2"),
     ],
 )
 def test_what_is_wrong_is_one_line_that_names_it(files: Path, tmp_path: Path, words: str, named: str) -> None:

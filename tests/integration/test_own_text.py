@@ -180,6 +180,8 @@ def test_translate_prints_scores_and_several_hypotheses(runs: Path) -> None:
         ("--rows baseline --set S2S_UPDATE=3", "S2S_UPDATE"),
         ("--rows src_elmo --src-lm nowhere.pt", "nowhere.pt"),
         ("--rows baseline --minutes -1", "--minutes"),
+        ("--rows ,", "--rows"),
+        ("--rows baseline --set S2S_UPDATES=1.5", "S2S_UPDATES=1.5"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_anything_is(folder: Path, words: str, named: str) -> None:

@@ -111,6 +111,7 @@ def test_interactive_takes_bpe_and_tokenizer_from_the_checkpoint(
         assert any("sentencepiece" in line and "from the checkpoint" in line for line in alone)
 
 
+@pytest.mark.slow
 def test_interactive_as_a_module_takes_them_too(
     commands: Any, packed: Path, text: Path, translations: list[str]
 ) -> None:

@@ -63,6 +63,7 @@ def lms(prepared: Path, run_command: Run, tmp_path_factory: pytest.TempPathFacto
     return trained
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LM_KINDS)
 def test_both_ways_of_evaluating_a_language_model_agree(
     kind: str, lms: dict[str, Path], prepared: Path, run_command: Run

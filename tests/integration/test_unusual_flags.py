@@ -17,6 +17,7 @@ def read(path: Path) -> Any:
     return read_file(path)
 
 
+@pytest.mark.slow
 def test_moving_averages_copy_what_does_not_move_and_go_on(
     commands: Any, lm_files: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -65,6 +66,7 @@ def test_a_causal_language_model_generates_and_a_cloze_one_is_refused(commands: 
     assert "is a cloze language model" in commands.refused(*words)
 
 
+@pytest.mark.slow
 def test_hypotheses_end_where_the_language_model_on_top_ends(commands: Any, cells: Any, tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()

@@ -107,6 +107,7 @@ def assert_reported(out: Path, shown: str) -> None:
     assert 'class="notice' not in page, "nothing is missing"
 
 
+@pytest.mark.slow
 def test_a_failing_stage_shows_the_logs_last_words_and_goes_on_only_with_the_same_settings(
     environment: dict[str, str], prepared: Path, tmp_path: Path
 ) -> None:

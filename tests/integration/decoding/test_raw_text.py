@@ -17,6 +17,7 @@ def interactive(commands: Any, checkpoint: Path, text: Path, *flags: object) -> 
     return [*words, "--user-dir", lmfusion.USER_DIR, "--cpu", *flags]
 
 
+@pytest.mark.slow
 def test_raw_text_gives_what_generate_gives(
     commands: Any, decode: Any, cells: Any, full_pass: Any, tmp_path: Path, cell: str
 ) -> None:

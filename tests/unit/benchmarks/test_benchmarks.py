@@ -156,6 +156,7 @@ def test_a_child_process_does_not_count_the_memory_of_its_parent() -> None:
     assert 10_000_000 < int(child.stdout) < 4 * ballast.numel()
 
 
+@pytest.mark.slow
 def test_waiting_is_measured_in_two_processes_in_turn(measure: Measure) -> None:
     found = measure("waiting", "--tokens 72 --neighbours 0")
     assert list(found["figures"]["seconds"]["0"]) == ["spinning", "sleeping"]

@@ -42,6 +42,7 @@ def test_a_baseline_step_is_three_times_its_forward_pass_by_hand(module: Callabl
     assert limits.count(rows.ROWS[0], args) == 3 * 2 * _baseline_by_hand(rows.SMALL, 20)
 
 
+@pytest.mark.slow
 def test_limits_of_the_papers_models(measure: Callable[..., dict[str, Any]]) -> None:
     """The design's estimates, which leave out the leading </s>, ELMo's projection and attention over the sentence."""
     found = measure("limits", "--tokens 12 --threads 1", tiny=False)["figures"]["operations"]

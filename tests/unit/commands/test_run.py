@@ -167,3 +167,8 @@ def test_a_failed_step_ends_the_run(tmp_path: Path, capsys: pytest.CaptureFixtur
     printed = capsys.readouterr()
     assert "no.en" in printed.err
     assert "[2/2]" not in printed.out
+
+
+def test_lists_in_lists_without_end_are_refused(lines: Lines) -> None:
+    with pytest.raises(InputError, match="lists in lists"):
+        lines("data: " + "[" * 5000)

@@ -78,3 +78,11 @@ def test_what_is_no_sentencepiece_model_is_refused(tmp_path: Path) -> None:
         encode_bpe.encode_file(tmp_path / "m", tmp_path / "out", tmp_path / "m")
     with pytest.raises(textio.DataError, match="absent: no such file"):
         learn_bpe.load_processor(tmp_path / "absent")
+
+
+@pytest.mark.parametrize(("size", "fix"), [(3, "larger"), (50_000, "smaller")])
+def test_a_size_that_the_text_does_not_allow_is_told_with_the_way_to_go(tmp_path: Path, size: int, fix: str) -> None:
+    text = tmp_path / "text"
+    text.write_text("the quick brown fox jumps over the lazy dog\n" * 20, encoding="utf-8")
+    with pytest.raises(textio.DataError, match=f"{fix} --size"):
+        learn_bpe.learn([text], size)

@@ -147,6 +147,7 @@ def written(corpus: split.Corpus, folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["train.en", "train.de", "mono.train.en", "mono.train.de", "synopsis.train.description"]
 )

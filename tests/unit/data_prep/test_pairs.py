@@ -31,6 +31,7 @@ def prepare_in_process(monkeypatch: pytest.MonkeyPatch, *words: object) -> None:
     prepare.Preparation(prepare.parse_args()).run()
 
 
+@pytest.mark.slow
 def test_both_sides_have_the_language_models_dictionary_and_tokens(
     with_synopses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

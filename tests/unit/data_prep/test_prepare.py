@@ -34,6 +34,7 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
     return {str(path): (path.stat().st_mtime_ns, path.stat().st_size) for path in paths}
 
 
+@pytest.mark.slow
 def test_everything_is_made_once_and_only_what_is_missing_again(corpus_folder: Path, tmp_path: Path) -> None:
     for path in corpus_folder.iterdir():
         path.with_name(path.name + ".xz").write_bytes(lzma.compress(path.read_bytes()))
@@ -163,6 +164,7 @@ def test_bad_input_is_one_error_naming_the_file(
     assert not list(out.rglob("*.partial"))
 
 
+@pytest.mark.slow
 def test_a_failure_of_fairseq_preprocess_is_passed_on_with_its_log(corpus_folder: Path, tmp_path: Path) -> None:
     log = tmp_path / "log"
     with pytest.raises(textio.DataError, match=r"fairseq-preprocess failed: .*absent.*\(all it said: .*log\)"):

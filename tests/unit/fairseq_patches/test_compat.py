@@ -42,6 +42,7 @@ def test_every_sentence_is_in_a_batch(count: int, multiple: int, limits: dict[st
             assert len(batch) * max(lengths[batch]) <= limits.get("max_tokens", count * 6)
 
 
+@pytest.mark.slow
 def test_installing_does_not_advertise_a_speech_package() -> None:
     code = "import logging; logging.basicConfig(level=logging.INFO); import lmfusion; lmfusion.install()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -66,6 +66,7 @@ def evaluating_modules() -> Iterator[str]:
                 yield ".".join([package.__name__, *path.relative_to(root).with_suffix("").parts])
 
 
+@pytest.mark.slow
 def test_no_module_of_fairseq_evaluates_a_checkpoints_values_as_code() -> None:
     found = list(evaluating_modules())
     assert len(found) > 20, "the sweep found what is known"

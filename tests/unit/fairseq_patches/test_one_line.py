@@ -30,6 +30,10 @@ ERRORS = {
     "missing file": (FileNotFoundError(2, "No such file or directory", "data/dict.fr.txt"), "data/dict.fr.txt: No"),
     "missing data set": (FileNotFoundError("Dataset not found: valid (data)"), "no data set valid in data"),
     "missing flag": (ValueError("lr_scheduler is required!"), "--lr-scheduler"),
+    "no batch size": (
+        AssertionError("Must specify batch size either with --max-tokens or --batch-size"),
+        "--max-tokens",
+    ),
     "overlong sentence": (
         Exception("Size of sample #5 is invalid (=(np.int32(41), np.int32(51))) since max_positions=(4, 9), skip this"),
         r"sentence 5 .* \(41, 51\) .* \(4, 9\)",
@@ -65,6 +69,7 @@ def test_one_of_ours_that_fairseq_wraps_in_one_of_its_own_is_told(tmp_path: Path
     assert one_line.describe(raised(error, tmp_path)) == "lmfusion: error: another dictionary"
 
 
+@pytest.mark.slow
 def test_installing_loads_no_command_of_fairseq() -> None:
     """They set up logging when they are imported, which a program that translates has not asked for."""
     code = "import lmfusion, sys; lmfusion.install(); print([name for name in sys.modules if 'fairseq_cli' in name])"

@@ -69,6 +69,24 @@ def test_a_layer_with_an_adapter_is_the_formula_of_the_paper(saved_models: Saved
     torch.testing.assert_close(layer(x).double(), product(lm, name, x.double()), rtol=1e-5, atol=1e-5)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("model_type", ["bert", "gpt2", "t5"])
+def test_before_decoding_they_become_part_of_the_weights(saved_models: Saved, model_type: str) -> None:
+    lm = lmfusion.load_lm(saved_models(model_type), lora=3)
+    for name, weight in lm.named_parameters():
+        if ".lora_B." in name:
+            weight.normal_()
+    tokens = lm.encode("A file that is displayed.")
+    expected = lm.top_state(tokens)
+    for _ in range(2):  # several models of an ensemble may share it
+        lm.make_generation_fast_(beamable_mm_beam_size=None)
+    adapters = [part for name, part in lm.named_modules() if name.endswith(".lora_B.default")]
+    assert adapters
+    for adapter in adapters:
+        adapter.register_forward_hook(lambda *_: pytest.fail("an adapter was computed beside its layer"))
+    torch.testing.assert_close(lm.top_state(tokens), expected, rtol=1e-4, atol=1e-4)
+
+
 def test_lower_layers_keep_their_adapters_as_they_are(saved_models: Saved) -> None:
     lm = lmfusion.load_lm(saved_models("bert"), lora=2).unfreeze()
     lm.freeze_layers(1)

@@ -18,6 +18,7 @@ from lmfusion.text.huggingface import PieceTokenizer, escape
 from lmfusion.text.two_bpe import TwoBPE, TwoBPEConfig
 
 transformers = pytest.importorskip("transformers")
+Tokenizer = pytest.importorskip("tokenizers").Tokenizer
 
 Saved = Callable[[str], Path]
 SENTENCEPIECE = Path(__file__).resolve().parents[3] / "pretrained" / "spm.model"
@@ -45,7 +46,10 @@ def written(tokenizer: PieceTokenizer, folder: Path) -> Dictionary:
     return Dictionary.load(str(folder / "dict.txt"))
 
 
-@pytest.mark.parametrize("model_type", ["bert", "roberta", "xlm-roberta", "gpt2", "llama"])
+@pytest.mark.parametrize(
+    "model_type",
+    ["bert", "gpt2", *(pytest.param(name, marks=pytest.mark.slow) for name in ("roberta", "xlm-roberta", "llama"))],
+)
 def test_through_fairseqs_dictionary_every_sentence_has_the_ids_of_transformers_and_its_text(
     saved_models: Saved, corpus: Any, tmp_path: Path, model_type: str
 ) -> None:
@@ -121,6 +125,24 @@ def test_commands_turn_lines_into_pieces_and_back(
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"good\n\xff\xfe\n")))
     assert cli.main(["hf", "encode", folder]) == 2
     assert "line 2" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("direction", ["left", "right"])
+def test_padding_and_truncation_that_a_tokenizer_file_asks_for_are_left_out(
+    make_folder: Callable[..., Path], direction: str
+) -> None:
+    folder = make_folder("bert")
+    plain = PieceTokenizer.from_folder(folder)
+    given = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    given.enable_padding(length=128, direction=direction)  # as the files of sentence encoders have it
+    given.enable_truncation(4)
+    given.save(str(folder / "tokenizer.json"))
+    tokenizer, line = PieceTokenizer.from_folder(folder), "These files are read and written by the package manager."
+    assert (tokenizer.symbols, tokenizer.ids, tokenizer.opening, tokenizer.closes) == (
+        *(plain.symbols, plain.ids, plain.opening, plain.closes),
+    )
+    assert tokenizer.encode(line) == plain.encode(line)
+    assert len(plain.encode(line)) > 4
 
 
 def test_fairseq_encodes_the_source_by_one_and_decodes_the_target_by_the_other(saved_models: Saved) -> None:

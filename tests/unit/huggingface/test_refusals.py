@@ -168,6 +168,7 @@ def test_the_licence_is_that_of_the_model_card(make_folder: Any) -> None:
     assert "licence apache-2.0" in lmfusion.load_lm(folder).title
 
 
+@pytest.mark.slow
 def test_transformers_is_imported_for_these_models_alone_and_its_absence_is_one_line(saved_models: Saved) -> None:
     code = (
         "import sys, lmfusion\n"
@@ -184,6 +185,7 @@ def test_transformers_is_imported_for_these_models_alone_and_its_absence_is_one_
     assert "pip install lmfusion[hf]" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", ["OSError('libc10_cuda.so: cannot open')", "RuntimeError('no such operator')"])
 def test_transformers_can_be_imported_beside_a_torchaudio_that_cannot(tmp_path: Path, error: str) -> None:
     (tmp_path / "torchaudio").mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Callable
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 import lmfusion
+from lmfusion import cli
 from lmfusion.lm.huggingface_models import KINDS
 from lmfusion.lm.interface import LAYERS, TOP
 
@@ -154,3 +156,20 @@ def test_a_frozen_model_takes_half_the_memory_in_16_bits(saved_models: Saved) ->
     assert 0 < difference < 0.1
     with pytest.raises(lmfusion.InputError, match="float32, bfloat16"):
         lmfusion.load_lm(folder, dtype="int8")
+
+
+@pytest.mark.parametrize("model_type", ["roberta", "llama"])
+def test_a_folder_is_described_as_a_side_would_have_it(saved_models: Saved, capsys: Any, model_type: str) -> None:
+    import transformers
+
+    model = transformers.AutoModel.from_pretrained(saved_models(model_type))
+    assert cli.main(["inspect", str(saved_models(model_type)), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert model_type in found["kind"]
+    assert found["channels"] == model.config.hidden_size
+    assert len(found["layers"]) == 1 + model.config.num_hidden_layers
+    assert found["parameters"] == sum(
+        weight.numel() for name, weight in model.named_parameters() if not name.startswith("pooler.")
+    )
+    assert cli.main(["inspect", str(saved_models(model_type))]) == 0
+    assert f"{found['parameters']:,}" in capsys.readouterr().out

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from lmfusion.lm.transformer.attention import CausalSelfAttention
 from lmfusion.lm.transformer.join import AttentionJoin, LinearJoin
 from lmfusion.lm.transformer.layout import RowLayout
+from lmfusion.operations import attention, causal_attention
 
 Weights = dict[str, Tensor]
 Sees = Callable[[int, int], bool]
@@ -197,3 +198,14 @@ def test_whole_causal_lm(make_causal: Any, tied: bool) -> None:
     assert len(states) == lm.num_layers + 1 == lm.num_states
     for found, expected in zip(lm.layer_states(tokens), states, strict=True):
         torch.testing.assert_close(found[0].double(), expected, rtol=0, atol=5e-5)
+
+
+def test_attention_is_a_softmax_row_by_row_and_masked_before_it() -> None:
+    """A lecture's scaled scores; it prints a softmax over the whole matrix, with zeros put in behind it."""
+    scores = torch.tensor([[1.5, 1.4, 1.9], [1.8, 1.3, 2.0], [2.4, 2.0, 2.5]], dtype=torch.float64)
+    query, one = (scores * math.sqrt(3))[None, None], torch.eye(3, dtype=torch.float64)[None, None]
+    full = torch.tensor([[0.294, 0.266, 0.439], [0.354, 0.214, 0.432], [0.360, 0.242, 0.398]], dtype=torch.float64)
+    masked = torch.tensor([[1, 0, 0], [0.622, 0.378, 0], [0.360, 0.242, 0.398]], dtype=torch.float64)
+    visible = torch.ones(1, 1, 1, 3, dtype=torch.bool)
+    torch.testing.assert_close(attention(query, one, one, visible)[0, 0], full, rtol=0, atol=6e-4)
+    torch.testing.assert_close(causal_attention(query, one, one)[0, 0], masked, rtol=0, atol=6e-4)

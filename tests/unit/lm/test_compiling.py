@@ -7,6 +7,8 @@ import torch
 
 from lmfusion.kernels import matrix_product
 
+pytestmark = pytest.mark.slow
+
 TOKENS = torch.tensor([[2, 5, 6, 7, 8, 2], [2, 9, 5, 2, 1, 1], [2, 4, 2, 1, 1, 1]])
 
 

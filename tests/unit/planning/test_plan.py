@@ -15,6 +15,7 @@ from fairseq.trainer import Trainer
 
 import lmfusion
 from lmfusion import cli
+from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.inspection import inspect_checkpoint
 from lmfusion.planning.machines import find
 from lmfusion.planning.memory import optimizer_states, precision
@@ -23,6 +24,7 @@ from lmfusion.planning.plan import Asked, Plan, make_plan
 from lmfusion.planning.text import made_up
 
 lmfusion.install()
+SLOW = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 SHIPPED = ROOT / "pretrained" / "en-cloze.pt"
 TYPES, LENGTH, WIDTH, FFN, LAYERS = 50, 10, 16, 24, 2
@@ -57,6 +59,7 @@ def test_language_models_multiply_adds_by_hand() -> None:
     assert found.write_macs == forward - LAYERS * (LENGTH - 1) * WIDTH
 
 
+@pytest.mark.slow
 def test_a_frozen_language_model_is_read_and_not_trained() -> None:
     alone = plan("--arch bi_transformer_lm --share-decoder-input-output-embed " + STACK)
     plain = plan("--arch transformer " + PAIRS + STACK, types=4000)
@@ -69,7 +72,11 @@ def test_a_frozen_language_model_is_read_and_not_trained() -> None:
     assert plain.train_macs < fused.train_macs < plain.train_macs + 1.2 * (fused.read_macs - plain.read_macs)
 
 
-@pytest.mark.parametrize("arch", ["transformer", "lmfusion", "lstm_lmfusion", "prefix_lm", "uni_recurrent_lm"])
+@pytest.mark.parametrize(
+    "arch",
+    ["lmfusion"]
+    + [pytest.param(arch, marks=SLOW) for arch in ("transformer", "lstm_lmfusion", "prefix_lm", "uni_recurrent_lm")],
+)
 def test_parameters_are_those_of_the_built_model(arch: str, tmp_path: Path) -> None:
     sizes = "--max-tokens 40 --max-update 5 --decoder-embed-dim 16 --decoder-layers 1 "
     sizes += (
@@ -81,8 +88,9 @@ def test_parameters_are_those_of_the_built_model(arch: str, tmp_path: Path) -> N
     assert total(plan(flags)) == sum(weight.numel() for weight in built.parameters())
 
 
+@pytest.mark.slow
 def test_a_shipped_model_has_the_parameters_its_flags_give() -> None:
-    model = torch.load(SHIPPED, map_location="cpu", weights_only=False)["cfg"]["model"]
+    model = read_checkpoint(SHIPPED)["cfg"]["model"]
     names = [f"decoder_{name}" for name in ("embed_dim", "ffn_embed_dim", "layers", "attention_heads")]
     sizes = " ".join(f"--{name.replace('_', '-')} {model[name]}" for name in names)
     flags = f"--arch bi_transformer_lm --share-decoder-input-output-embed {sizes} --max-tokens 40 --max-update 5"
@@ -90,7 +98,9 @@ def test_a_shipped_model_has_the_parameters_its_flags_give() -> None:
     assert total(plan(flags, types=types)) == inspect_checkpoint(SHIPPED).total
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "nag", "sgd", "adagrad", "adadelta", "adamax"])
+@pytest.mark.parametrize(
+    "optimizer", ["adam", *(pytest.param(name, marks=SLOW) for name in ("nag", "sgd", "adagrad", "adadelta", "adamax"))]
+)
 def test_weights_gradients_and_states_are_what_an_update_leaves(optimizer: str, tmp_path: Path) -> None:
     words = (LM + f"--optimizer {optimizer} --lr 0.001 --cpu").split()
     request = read_flags(words, made_up(tmp_path, TYPES, None, LENGTH, {}), 1)
@@ -131,6 +141,7 @@ def test_memory_is_near_what_the_benchmark_measures(row: str, arch: str, layers:
     assert 1.0 < more < 1.9
 
 
+@pytest.mark.slow
 def test_half_precision_holds_two_copies() -> None:
     found, single = plan(LM + "--bf16").memory, plan(LM).memory
     weights = single.weights // 4

@@ -54,6 +54,7 @@ def test_all_runs_are_the_same_but_for_the_optimizer_and_its_rate(calls: list[li
     assert calls[-1][-len(NAMES) :] == NAMES
 
 
+@pytest.mark.slow
 def test_the_figure_and_the_table_take_the_best_learning_rate(tmp_path: Path) -> None:
     for name, losses in {"sgd-0.5": (9.0, 8.0), "sgd-5": (float("nan"),) * 2, "adam-0.001": (7.0, 6.0)}.items():
         (tmp_path / name).mkdir()

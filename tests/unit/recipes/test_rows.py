@@ -150,6 +150,7 @@ def test_a_row_is_a_few_lines_and_two_rows_differ_in_a_few(folder: str) -> None:
         assert len(added) <= 4, name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RIVALS)
 def test_a_row_beyond_the_papers_adds_its_flags_too(name: str, recipes: Recipes) -> None:
     found = []
@@ -165,6 +166,7 @@ def test_a_row_beyond_the_papers_adds_its_flags_too(name: str, recipes: Recipes)
     assert found[0] == found[1], "the budget and everything else is the same"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PREFIX_LMS)
 def test_a_prefix_lm_has_as_many_parameters_in_its_layers_as_the_baseline(name: str, recipes: Recipes) -> None:
     for row in ("baseline", name):
@@ -235,7 +237,7 @@ def test_shallow_fusion_takes_the_weight_that_is_best_on_the_validation_set(reci
     assert "dict.txt" not in {path.name for path in bitext.iterdir()}, "other runs recorded these files"
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", [FOLDERS[0], pytest.param(FOLDERS[1], marks=pytest.mark.slow)])
 def test_each_row_adds_its_flags_to_the_same_training(folder: str, recipes: Recipes) -> None:
     causal = CAUSAL.get(folder, f"{recipes.out}/causal.en/checkpoints/checkpoint_best.pt")
     common = set()
@@ -253,6 +255,7 @@ def test_each_row_adds_its_flags_to_the_same_training(folder: str, recipes: Reci
     assert len(common) == 1, "the budget and everything else is the same"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EARLIER)
 def test_a_row_of_the_years_before_trains_in_the_same_way(name: str, recipes: Recipes, tmp_path: Path) -> None:
     earlier = tmp_path / "earlier"

@@ -32,6 +32,7 @@ def run(words: list[str], **given: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -51,6 +52,7 @@ def test_a_recipes_command_waits_so_and_its_run_folder_says_it(
     assert recorded.get("OMP_WAIT_POLICY") == expected
 
 
+@pytest.mark.slow
 def test_a_command_that_loads_torch_has_said_it_before(tmp_path: Path, make_causal: object, save_lm: object) -> None:
     checkpoint = save_lm(make_causal())  # type: ignore[operator]
     done = run(["lmfusion.cli", "inspect", str(checkpoint)], OMP_DISPLAY_ENV="true")

@@ -188,6 +188,7 @@ def test_score_equals_sacrebleus_to_the_last_digit(references: int) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_memory_grows_by_little_more_than_the_counts_of_a_line() -> None:
     """sacreBLEU keeps the n-grams of each reference and all samples, here 16 KB a line.
 

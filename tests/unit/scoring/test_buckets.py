@@ -79,3 +79,31 @@ def test_the_command_writes_table_and_figure(tmp_path: Path, capsys: pytest.Capt
 def test_other_numbers_of_sentences_are_refused() -> None:
     with pytest.raises(lmfusion.InputError, match="short has 2"):
         score(parts(SOURCES, TARGETS), {"short": ["a", "b"]}, TARGETS)
+
+
+def test_without_names_no_share_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {name: tmp_path / name for name in ("src", "ref", "one", "two")}
+    for path in files.values():
+        path.write_text("ein kleiner hund\nzwei katzen\n", encoding="utf-8")
+    words = ["score", "buckets", "--hyp", f"a={files['one']}", f"b={files['two']}", "--src", str(files["src"])]
+    words += ["--ref", str(files["ref"])]
+    assert cli.main([*words, "--json"]) == 0
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    found = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert found["names copied"] == {"a": None, "b": None}
+    assert cli.main(words) == 0
+    assert "nan" not in capsys.readouterr().out
+
+
+def test_training_targets_without_words_make_no_word_rare() -> None:
+    with pytest.raises(lmfusion.InputError, match="--train"):
+        parts(SOURCES, TARGETS, training_targets=[])
+
+
+def test_a_language_pair_without_a_target_is_refused() -> None:
+    divided = parts(SOURCES, TARGETS)
+    with pytest.raises(lmfusion.InputError, match="--language-pair zh"):
+        score(divided, SYSTEMS, TARGETS, "zh")

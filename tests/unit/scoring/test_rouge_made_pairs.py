@@ -16,6 +16,8 @@ from dataclasses import astuple
 from itertools import islice
 from pathlib import Path
 
+import pytest
+
 from lmfusion.scoring import rouge
 
 FROZEN = Path(__file__).parent / "rouge-1.5.5" / "made_pairs.json"
@@ -113,6 +115,7 @@ def test_there_are_as_many_pairs_as_were_compared() -> None:
     assert sum(1 for _ in pairs()) == 9542
 
 
+@pytest.mark.slow
 def test_every_kind_has_pairs_with_and_without_matches() -> None:
     for kind in KINDS:
         texts = [pair for other, pair in pairs() if other == kind][:300]

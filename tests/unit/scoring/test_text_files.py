@@ -48,3 +48,10 @@ def test_line_that_is_not_utf8_is_named_with_the_mend(tmp_path: Path) -> None:
     (tmp_path / "hyp").write_bytes("gut\nschön\n".encode("latin-1"))
     with pytest.raises(InputError, match=r"hyp, line 2, is not UTF-8 text \(byte 0xf6 at position 3\).* iconv"):
         read_lines(tmp_path / "hyp")
+
+
+@pytest.mark.parametrize(("mark", "encoding"), [("", "utf-16"), ("\ufeff", "utf-16-be")])
+def test_utf_16_is_named_and_not_taken_for_latin_1(tmp_path: Path, mark: str, encoding: str) -> None:
+    (tmp_path / "text").write_bytes(f"{mark}Häuser\n".encode(encoding))
+    with pytest.raises(InputError, match="iconv -f UTF-16 "):
+        read_lines(tmp_path / "text")

@@ -130,6 +130,7 @@ def test_half_made_environment_is_made_again(checkout: Any, left: list[str]) -> 
     assert not (checkout.root / ".venv" / left[0]).exists()
 
 
+@pytest.mark.slow
 def test_moved_folder_is_noticed(checkout: Any) -> None:
     checkout.succeed()
     pip = checkout.root / ".venv" / "bin" / "pip"

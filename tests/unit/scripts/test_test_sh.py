@@ -17,7 +17,7 @@ exit STATUS
 """
 
 
-PYTEST = f"python [-m] [pytest] [-n] [{os.sysconf('SC_NPROCESSORS_ONLN')}] [--dist] [loadfile]"
+PYTEST = f"python [-m] [pytest] [-n] [{os.sysconf('SC_NPROCESSORS_ONLN')}] [--dist] [loadfile] [--no-loadscope-reorder]"
 
 
 @pytest.fixture

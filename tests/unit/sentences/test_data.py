@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from fairseq.trainer import Trainer
 from scipy.stats import pearsonr
 from sklearn.metrics import accuracy_score, f1_score
 
@@ -16,7 +18,16 @@ from lmfusion.consumers.heads import IGNORED, HeadSpec, scores
 from lmfusion.errors import InputError
 from lmfusion.text.labelled import Example
 from lmfusion.training import sentence_measures as measures
-from lmfusion.training.sentence_data import Encoded, Encoder, SentenceData, evaluation_batches, training_batches
+from lmfusion.training.sentence_data import (
+    Encoded,
+    Encoder,
+    SentenceData,
+    evaluation_batches,
+    training_batches,
+)
+from lmfusion.training.sentence_data import (
+    batch as joined_batch,
+)
 
 CLASS = HeadSpec("mood", "class", None, ("bad", "good"))
 SAME = HeadSpec("same", "binary", "concat", ("0", "1"))
@@ -37,6 +48,22 @@ def test_examples_become_framed_rows(encoder: Any) -> None:
     assert ([row.tolist() for row in made.rows], float(made.target)) == ([[0, 5, 9, 2, 4, 2]], 1.0)
     made = encoder(APART)(Example(2, ("w1 w5", "w0"), "0"))
     assert [row.tolist() for row in made.rows] == [[0, 5, 9, 2], [0, 4, 2]]
+
+
+@pytest.mark.parametrize("flag", ["fp16", "bf16"])
+def test_half_precision_does_not_round_scores(encoder: Any, make_heads: Any, flag: str) -> None:
+    """fairseq turns what is float32 in a batch into half precision; 3.8 would be 3.797 there."""
+    spec = HeadSpec("near", "score", "cos")
+    made = [encoder(spec)(Example(2, ("w1 w5", "w0"), label)) for label in ("3.8", "0.1")]
+    common = SimpleNamespace(**{"fp16": False, "bf16": False, flag: True})
+    trainer = SimpleNamespace(cfg=SimpleNamespace(common=common))
+    target = Trainer._fp_convert_sample(trainer, joined_batch(made, 1))["target"]
+    logits = torch.tensor([0.5, -1.0], dtype=getattr(torch, {"fp16": "float16", "bf16": "bfloat16"}[flag]))
+    loss = make_heads().heads["near"].loss(logits, target)
+    found = measures.counts(spec, logits, target, loss)
+    assert (loss.dtype, float(found["y"])) == (torch.float32, pytest.approx(3.9, abs=1e-12))
+    expected = (5 * logits.double().sigmoid() - torch.tensor([3.8, 0.1], dtype=torch.float64)).pow(2).mean()
+    assert float(loss) == pytest.approx(float(expected), rel=1e-6)
 
 
 def test_the_first_symbol_of_a_word_has_its_tag(encoder: Any) -> None:

@@ -40,6 +40,21 @@ def test_projected_gradients_of_two_tasks_never_conflict() -> None:
             assert dot(own, other) >= -1e-6
 
 
+@pytest.mark.parametrize("precision", [torch.float16, torch.bfloat16, torch.float64])
+def test_a_projection_is_exact_but_for_the_rounding_of_its_result(precision: torch.dtype) -> None:
+    """Also of a gradient that is a million times as long as the other one: the factor is beyond half precision."""
+    generator = torch.Generator().manual_seed(1)
+    own = (1e4 * torch.randn(50, generator=generator)).to(precision)
+    other = (-own.double() / 1e6 + 0.003 * torch.randn(50, generator=generator)).to(precision)
+    h, g = own.double(), other.double()
+    assert (h @ g) / (g @ g) < -1e5
+    expected = h - (h @ g) / (g @ g) * g
+    (found,) = project([[own], [other]], [[1], [0]])[0]
+    assert found.dtype == precision
+    rounding = {torch.float64: 1e-12, torch.bfloat16: 2**-8, torch.float16: 2**-11}[precision]
+    torch.testing.assert_close(found.double(), expected, rtol=rounding, atol=0.01 if precision != torch.float64 else 0)
+
+
 def test_a_head_of_one_task_neither_counts_nor_changes() -> None:
     shared, mine, theirs = torch.tensor([1.0, 0.0]), torch.tensor([3.0]), torch.tensor([5.0])
     found = total(project([[shared, mine, None], [torch.tensor([-1.0, 1.0]), None, theirs]], [[1], [0]]))

@@ -111,6 +111,27 @@ def test_smoothness_is_the_distance_at_changed_embeddings(make_heads: Any, name:
     assert model.lm.token_embedding.weight.grad.abs().sum() > 0
 
 
+@pytest.mark.parametrize("precision", [torch.float16, torch.bfloat16])
+def test_in_half_precision_it_works_with_changes_that_are_not_rounded_away(
+    make_heads: Any, precision: torch.dtype
+) -> None:
+    """About what single precision finds; and at the start of a training, a refusal of smaller ones."""
+    large = {"smart_weight": 1.0, "smart_epsilon": 0.05, "smart_step_size": 0.05, "smart_noise": 0.05}
+    model = make_heads().train()
+    found = {}
+    for dtype in (torch.float32, precision):
+        loss, log = criterion(**large).task_loss(model.to(dtype), "mood", PART, 0)
+        found[dtype] = float(log["mood"]["smart"])
+        assert loss.isfinite()
+    assert found[precision] == pytest.approx(found[torch.float32], rel=0.15)
+    for small in ("smart_epsilon", "smart_step_size", "smart_noise"):
+        with pytest.raises(InputError, match=f"--{small.replace('_', '-')} 1e-05: half precision"):
+            criterion(**{**large, small: 1e-5}).task_loss(model, "mood", PART, 0)
+    loss, log = criterion(smart_weight=1.0, smart_epsilon=1e-6).task_loss(model, "mood", PART, 5)
+    assert 0 <= float(log["mood"]["smart"]) < 1e-3, "a gradient of zero is no change, and no division of zero by zero"
+    assert loss.isfinite()
+
+
 def test_a_frozen_language_model_is_refused(make_heads: Any) -> None:
     with pytest.raises(InputError, match="--src-fusion finetune"):
         criterion(smart_weight=1.0).check(make_heads(src_fusion="elmo"))

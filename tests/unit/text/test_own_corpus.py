@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from lmfusion.text import textio
+from lmfusion.text import own_data, textio
 from lmfusion.text.corpus import Corpus, check_parallel
 from lmfusion.text.mono import sentences
 from lmfusion.text.own_corpus import Request, build
@@ -278,3 +278,14 @@ def test_an_error_midway_leaves_no_partial_file(tmp_path: Path) -> None:
         build(request(pairs=two_files(tmp_path, PAIRS), text=(text,)), tmp_path / "out")
     assert not list((tmp_path / "out").glob("*partial*"))
     assert not list((tmp_path / "out").glob("mono.*.en"))
+
+
+def test_a_corpus_folder_without_its_record_is_not_taken_for_the_text(tmp_path: Path) -> None:
+    asked, out = request(pairs=two_files(tmp_path, PAIRS)), tmp_path / "out"
+    made = own_data.split(asked, out)
+    assert own_data.split(asked, out) == made
+    (out / own_data.CORPUS / own_data.RECORD).unlink()
+    before = {path.name: path.read_bytes() for path in (out / own_data.CORPUS).iterdir()}
+    with pytest.raises(DataError, match=own_data.RECORD):
+        own_data.split(asked, out)
+    assert {path.name: path.read_bytes() for path in (out / own_data.CORPUS).iterdir()} == before

@@ -91,6 +91,26 @@ def test_fairseqs_adagrad_is_its_equations() -> None:
     torch.testing.assert_close(built("adagrad"), x, rtol=0, atol=1e-8)
 
 
+def test_fairseqs_adamax_is_adamax_with_decoupled_weight_decay() -> None:
+    """minBERT's AdamaxW (Kingma and Ba 2015, 7.1; Loshchilov and Hutter 2019): decay shrinks, it is no gradient."""
+    decay, x, mean, largest = 0.5, START.clone(), torch.zeros(3), torch.zeros(3)
+    for step in range(1, STEPS + 1):
+        g = gradient(x)
+        mean, largest = 0.9 * mean + 0.1 * g, torch.maximum(0.999 * largest, g.abs())
+        x = x * (1 - LR * decay) - LR / (1 - 0.9**step) * mean / (largest + EPS)
+    flags = {"adamax_betas": "(0.9, 0.999)", "adamax_eps": EPS, "no_bias_correction": False}
+    parameter = START.clone().requires_grad_()
+    cfg = Namespace(lr=[LR], weight_decay=decay, **flags)
+    torch.testing.assert_close(
+        steps_of(OPTIMIZER_REGISTRY["adamax"](cfg, [parameter]), parameter), x, rtol=0, atol=1e-7
+    )
+    still = torch.ones(1, requires_grad=True)
+    one = OPTIMIZER_REGISTRY["adamax"](Namespace(lr=[0.1], weight_decay=0.5, **flags), [still])
+    (0 * still).sum().backward()
+    one.step()
+    assert float(still) == pytest.approx(0.95)
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

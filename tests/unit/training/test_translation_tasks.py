@@ -10,6 +10,7 @@ from typing import Any, Callable
 import numpy as np
 import pytest
 import torch
+from fairseq.utils import convert_padding_direction
 from scipy.special import log_softmax
 from torch import Tensor
 
@@ -112,6 +113,43 @@ def test_the_lms_loss_is_its_cross_entropy_of_the_sentences(
         words += len(wanted)
     assert log[f"{name}_words"] == words
     assert float(log[f"{name}_loss"]) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["SRC-FT", "TGT-FT"])
+def test_the_lms_loss_is_the_same_of_targets_that_are_padded_on_the_left(make: Any, make_batch: Any, kind: str) -> None:
+    """--left-pad-target, and sources padded on the right."""
+    trainer = make(kind, *TASK, *[str(flag).replace("src", kind[:3].lower()) for flag in STILL], "--lm-loss-weight", 1)
+    right = padded(make_batch(kind))
+    moved = {
+        name: convert_padding_direction(rows, 1, **{way: True})
+        for name, rows, way in (
+            ("src_tokens", right["net_input"]["src_tokens"], "left_to_right"),
+            ("prev_output_tokens", right["net_input"]["prev_output_tokens"], "right_to_left"),
+            ("target", right["target"], "right_to_left"),
+        )
+    }
+    assert moved["target"][2, 0] == 1
+    other = {**right, "target": moved.pop("target"), "net_input": {**right["net_input"], **moved}}
+    model, criterion = trainer.get_model(), trainer.get_criterion()
+    model.eval()
+    values = [[loss() for loss in criterion.task_losses(model, batch, 0).values()] for batch in (right, other)]
+    for (loss, log), (wanted, wanted_log) in zip(*values):
+        torch.testing.assert_close(loss, wanted, rtol=1e-5, atol=0)
+        assert {name: log[name] for name in log if name.endswith("_words")} == {
+            name: wanted_log[name] for name in wanted_log if name.endswith("_words")
+        }
+
+
+@pytest.mark.parametrize("combined", ["sum", "pcgrad"])
+def test_while_the_lm_is_left_as_it_is_its_loss_adds_nothing_to_clip(make: Any, step: Any, combined: str) -> None:
+    """The step is the fourth: frozen for six updates, and for three."""
+    flags = (*STILL, "--lm-loss-weight", 5, "--gradients", combined, "--src-lm-freeze-updates")
+    log, found = step(make("SRC-FT", *TASK, *flags, 6), "SRC-FT")
+    assert "src_lm_loss" not in log
+    assert all(value is None or not value.any() for name, value in found.items() if ".lm." in name)
+    later_log, later = step(make("SRC-FT", *TASK, *flags, 3), "SRC-FT")
+    assert float(later_log["src_lm_loss"]) > 0
+    assert any(value is not None and value.any() for name, value in later.items() if ".lm." in name)
 
 
 def test_pcgrad_projects_the_gradients_of_the_two_losses(make: Any, step: Any) -> None:

@@ -11,6 +11,7 @@ import torch
 from fairseq import optim
 from fairseq.optim import lr_scheduler
 
+pytestmark = pytest.mark.slow
 LMS = ["en_cloze", "de_causal", "cnn_dm_cloze", "cnn_dm_causal"]
 WARM_UP, LAST = 16_000, 984_000
 

@@ -30,6 +30,7 @@ def counts(shown: str) -> dict[str, int]:
     return {rule: int(number) for rule, number in found}
 
 
+@pytest.mark.slow
 def test_a_dry_run_shows_the_protocols_jobs_and_writes_nothing(tmp_path: Path) -> None:
     shown = study(ROOT, "--budget", "protocol", "--out", str(tmp_path / "out"), "--dry-run").stdout
     # Seven rows of seven configurations, two of two; seven rows of one seed, of which three have two more, as have two.

@@ -44,7 +44,7 @@ addEventListener("load", () => {
 });
 </script></body>"""
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed")]
 
 
 @pytest.fixture

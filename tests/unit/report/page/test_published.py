@@ -102,6 +102,7 @@ def test_the_numbers_of_sentences_are_those_of_the_sources_that_are_fetched() ->
         assert published.covers({name: int(count)}, tuple(pair.split("-")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sentences", "is_shown"), [(2998, True), (3, False)])
 def test_the_papers_figure_is_on_the_page_only_where_the_data_are_the_papers(
     maker, tmp_path: Path, sentences: int, is_shown: bool

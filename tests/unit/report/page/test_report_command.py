@@ -55,6 +55,7 @@ def test_a_page_its_tables_and_its_figures_are_written(study: Path, tmp_path: Pa
     assert not [name for name in names if name.endswith(".partial")]
 
 
+@pytest.mark.slow
 def test_the_terminal_hears_nothing_but_the_report(study: Path, tmp_path: Path) -> None:
     """fairseq sets the root logger to tell everything, and matplotlib has much to tell."""
     command = [sys.executable, "-m", "lmfusion.cli", "report", study, "--out", tmp_path]
@@ -65,6 +66,7 @@ def test_the_terminal_hears_nothing_but_the_report(study: Path, tmp_path: Path) 
     assert third == "### BLEU on test (en-de) by number of sentence pairs"
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_but_itself(study: Path, tmp_path: Path, capsys) -> None:
     report(capsys, study, "--out", tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -136,6 +138,7 @@ def test_bad_input_is_said_in_the_page_and_on_the_terminal_and_the_rest_is_repor
     assert "11.50" not in shown
 
 
+@pytest.mark.slow
 def test_failed_and_unfinished_runs_are_no_error(study: Path, tmp_path: Path, capsys) -> None:
     path = study / "elmo-5000-1" / "run.json"
     record = json.loads(path.read_text())
@@ -146,6 +149,7 @@ def test_failed_and_unfinished_runs_are_no_error(study: Path, tmp_path: Path, ca
     assert "lmfusion: warning: SRC-ELMO: elmo-5000-1 left out of every mean: generation failed." in errors
 
 
+@pytest.mark.slow
 def test_different_test_sets_are_never_one_table(study: Path, tmp_path: Path, capsys) -> None:
     path = study / "elmo-5000-1" / "scores.json"
     scores = json.loads(path.read_text())
@@ -160,6 +164,7 @@ def test_different_test_sets_are_never_one_table(study: Path, tmp_path: Path, ca
     assert (tmp_path / "test-en-de.2-scores.csv").exists()
 
 
+@pytest.mark.slow
 def test_runs_without_any_score_are_reported_as_such(study: Path, tmp_path: Path, capsys) -> None:
     for path in study.glob("*/scores.json"):
         path.unlink()
@@ -171,6 +176,7 @@ def test_runs_without_any_score_are_reported_as_such(study: Path, tmp_path: Path
     assert "### " not in shown
 
 
+@pytest.mark.slow
 def test_learning_curves_examples_and_size_may_be_chosen(study: Path, tmp_path: Path, capsys) -> None:
     words = ["--curves", "elmo-5000-2", "--examples", "1", "--size", "5000", "--significance"]
     status, _, _ = report(capsys, study, "--out", tmp_path, *words)
@@ -191,6 +197,7 @@ def test_learning_curves_examples_and_size_may_be_chosen(study: Path, tmp_path: 
         (["--size", "7"], "--size 7: no run has this bitext size. There are: 2500, 5000."),
         (["--reference", "nowhere"], "--reference nowhere: there is no such file"),
         (["--source", "alone"], "--source goes with --reference"),
+        (["--examples", "-3"], "--examples -3"),
     ],
 )
 def test_options_that_name_nothing_are_refused(
@@ -217,6 +224,7 @@ def test_without_any_run_folder_nothing_is_written(tmp_path: Path, capsys) -> No
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_an_output_folder_that_cannot_be_is_named(study: Path, tmp_path: Path, capsys) -> None:
     (tmp_path / "file").write_text("kept")
     status, _, errors = report(capsys, study, "--out", tmp_path / "file")
@@ -225,6 +233,7 @@ def test_an_output_folder_that_cannot_be_is_named(study: Path, tmp_path: Path, c
     assert (tmp_path / "file").read_text() == "kept"
 
 
+@pytest.mark.slow
 def test_other_files_in_the_output_folder_are_left_alone(study: Path, tmp_path: Path, capsys) -> None:
     (tmp_path / "mine.txt").write_text("kept")
     for _ in range(2):

@@ -212,6 +212,7 @@ def test_the_size_is_named_where_there_are_several(maker, compared) -> None:
     assert all(bold(table) for table in score_tables(comparison, significance)[:1])
 
 
+@pytest.mark.slow
 def test_a_second_report_computes_only_what_is_new(maker, tmp_path, capsys, monkeypatch) -> None:
     computed: list[int] = []
     compute = bootstrap_module._compute
