@@ -101,10 +101,14 @@ def run(args: argparse.Namespace, words: Sequence[str], further: Sequence[str]) 
         if given and plan.results.folder is None:
             own = ", ".join(recipe.overridden(plan.task)) or "--budget"
             raise InputError(f"{option} is for runs of preset budgets only; not preset: {own}.")
+    if args.report_only:  # also while a study is at work there
+        plan.out.mkdir(parents=True, exist_ok=True)
+        same_numbers(plan.out, numbers)
+        return _finish(args, plan, numbers)
     with locked(plan.out) as lock:
         same_numbers(plan.out, numbers)
         command.keep_words(plan.out, words)
-        status = 0 if args.report_only else snakemake(plan, args, words, further, lock)
+        status = snakemake(plan, args, words, further, lock)
         reported = _finish(args, plan, numbers)
     if status:
         print(f"error: jobs failed, see above and {plan.out}/logs. The same command tries them again.", file=sys.stderr)
@@ -120,8 +124,9 @@ def _finish(args: argparse.Namespace, plan: Plan, numbers: Mapping[str, Any]) ->
             (cell, found) for cell in plan.cells() if (found := report.own_run(plan, cell)) and found.scores.get("test")
         ]
         added = [cell for cell, found in own if plan.results.add(cell, found, plan.out)]
-        plan.results.describe(numbers, choices)
-        print(f"added to {plan.results.folder}: {len(added)} runs")
+        tries = plan.tries()
+        plan.results.describe(numbers, choices, tries)
+        print(f"added to {plan.results.folder}: {len(added)} runs; {len(tries)} configurations tried")
     folders = report.run_folders(plan)
     if not folders:
         print("No run has begun, so there is no report.")

@@ -81,16 +81,15 @@ class Plan:
 
     def before_try(self, row: str, size: int, number: int) -> list[str]:
         """Return the marks that decide a configuration: earlier ones, or choices of other rows or sizes."""
-        first = self._tuning(row, size)
         if count := search.earlier(row, size, number):
-            return [self.mark("try", first, each) for each in range(1, count + 1)]
+            return self._open_tries(row, size, count)
         return self._open_choices(row, size)
 
     def before_choice(self, row: str, size: int) -> list[str]:
         """Return the marks that a choice is made by."""
-        numbers = range(1, search.tries(row, size) + 1)
-        tried = [self.mark("try", self._tuning(row, size), number) for number in numbers]
-        return tried or self._open_choices(row, size)
+        if count := search.tries(row, size):
+            return self._open_tries(row, size, count)
+        return self._open_choices(row, size)
 
     def before_training(self, row: str, size: int) -> list[str]:
         """Return the marks that a final training waits for."""
@@ -121,20 +120,35 @@ class Plan:
     def choices(self) -> list[dict[str, object]]:
         """Return every choice that has been made, with the losses by setting, as plain values."""
         found: list[dict[str, object]] = []
+        tries = sorted(self.tries().items())
         for path in sorted((self.out / "done").glob("bitext-*/seed-*/*/choice")):
-            row, size = path.parent.name, int(path.parents[2].name.removeprefix("bitext-"))
-            losses = {
-                (each := read(mark)).setting.name: each.bits for mark in sorted(map(str, path.parent.glob("try-*")))
-            }
+            row, size = _row_and_size(path)
+            losses = {tried.setting.name: tried.bits for name, tried in tries if name[:2] == (row, size)}
             setting = dataclasses.asdict(read(str(path)).setting)
             found.append({"row": row, "size": size, **setting, "bits_per_character": losses})
         return found
+
+    def tries(self) -> dict[tuple[str, int, int], Tried]:
+        """Return the configurations that were trained, by row, size and number; committed ones among them."""
+        found = {}
+        for path in (self.out / "done").glob("bitext-*/seed-*/*/try-*"):
+            if path.suffix != ".partial":
+                found[(*_row_and_size(path), int(path.name.removeprefix("try-")))] = read(str(path))
+        return {**found, **self.results.tries()}
 
     def _tried(self, row: str, size: int, count: int) -> list[Tried]:
         """Return the first configurations of a row, or what was chosen for the rows and sizes that it follows."""
         if not count:
             return [self._chosen(*other) for other in search.taken_from(row, size)]
-        return [read(self.mark("try", self._tuning(row, size), each)) for each in range(1, count + 1)]
+        known, first = self.results.tries(), self._tuning(row, size)
+        numbers = range(1, count + 1)
+        return [known.get((row, size, each)) or read(self.mark("try", first, each)) for each in numbers]
+
+    def _open_tries(self, row: str, size: int, count: int) -> list[str]:
+        """Return the marks of a row's first configurations that are not among the committed ones."""
+        known = self.results.tries()
+        numbers = [each for each in range(1, count + 1) if (row, size, each) not in known]
+        return [self.mark("try", self._tuning(row, size), each) for each in numbers]
 
     def _open_choices(self, row: str, size: int) -> list[str]:
         known = self.results.chosen()
@@ -147,6 +161,10 @@ class Plan:
 
     def _tuning(self, row: str, size: int) -> Cell:
         return Cell(row, size, self.budget.seeds[0])
+
+
+def _row_and_size(mark: Path) -> tuple[str, int]:
+    return mark.parent.name, int(mark.parents[2].name.removeprefix("bitext-"))
 
 
 def read(path: str) -> Tried:

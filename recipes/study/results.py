@@ -2,6 +2,7 @@
 
 recipes/debian_ende/results/cpu/
     numbers.json                        what the runs have in common
+    tries.json                          configurations of a search that has ended or goes on, with their validation losses
     choices.json                        settings, and the validation losses they were chosen by
     bitext-10000/baseline/seed-1/       run.json, scores.json, train.log (in short), test.hyp
 """
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from study.plan import Cell
 
 ROOT = Path(__file__).resolve().parents[2]
-NUMBERS, CHOICES = "numbers.json", "choices.json"
+NUMBERS, TRIES, CHOICES = "numbers.json", "tries.json", "choices.json"
 LOG_EVERY = 50
 """Updates between the training log's lines that are kept."""
 _TRAINING = re.compile(r'\| INFO \| train_inner \|.*"num_updates": "?(\d+)')
@@ -67,6 +68,16 @@ class Results:
         found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else []
         return found
 
+    def tries(self) -> dict[tuple[str, int, int], Tried]:
+        """Return the configurations that were trained, by row, size and number."""
+        path = self.folder / TRIES if self.folder else None
+        lines = path.read_text(encoding="utf-8").splitlines() if path and path.is_file() else []
+        found = {}
+        for line in lines:
+            each = json.loads(line)
+            found[each["row"], each["size"], each["number"]] = Tried.from_json(line)
+        return found
+
     def chosen(self) -> dict[tuple[str, int], Tried]:
         """Return the settings and their losses by row and size."""
         names = [field.name for field in dataclasses.fields(Setting)]
@@ -93,14 +104,27 @@ class Results:
             (path / name).write_text(content, encoding="utf-8")
         return True
 
-    def describe(self, numbers: Mapping[str, Any], choices: Iterable[dict[str, Any]]) -> None:
-        """Write what the runs have in common, and what was chosen, besides what was before."""
+    def describe(
+        self,
+        numbers: Mapping[str, Any],
+        choices: Iterable[dict[str, Any]],
+        tries: Mapping[tuple[str, int, int], Tried],
+    ) -> None:
+        """Write what the runs have in common, and what was tried and chosen, besides what was before."""
         if self.folder is None:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         known = {(each["row"], each["size"]): each for each in [*choices, *self.choices()]}
         for name, content in ((NUMBERS, dict(numbers)), (CHOICES, list(known.values()))):
             (self.folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        if every := {**tries, **self.tries()}:  # what is committed stays as it was
+            lines = [_line(*name, every[name]) for name in sorted(every)]
+            (self.folder / TRIES).write_text("".join(lines), encoding="utf-8")
+
+
+def _line(row: str, size: int, number: int, tried: Tried) -> str:
+    values = json.loads(tried.to_json())
+    return json.dumps({"row": row, "size": size, "number": number, **values}) + "\n"
 
 
 def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:

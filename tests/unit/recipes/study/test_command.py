@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from study import command, recipe, report, results
 from study.budget import CPU, PROTOCOL, Budget
 from study.plan import Cell, Plan
 from study.results import Results
+from study.search import Setting, Tried, configuration
 from study.task import TASKS
 
 ROOT = Path(__file__).parents[4]
@@ -99,9 +101,25 @@ def test_what_is_committed_names_no_path_and_its_choices_are_taken(
 
     setting = {"dropout": 0.3, "representation": 0.0, "updates": 8000, "learning_rate": 0.0015, "bpe": 0}
     choice = {"row": "baseline", "size": 10000, **setting}
-    folder.describe({}, [{**choice, "bits_per_character": {"dropout0.3-rep0.0-updates8000-lr0.0015": 1.5}}])
+    folder.describe({}, [{**choice, "bits_per_character": {"dropout0.3-rep0.0-updates8000-lr0.0015": 1.5}}], {})
     plan = Plan(out, TASKS["debian_ende"], PROTOCOL, ("baseline",), folder)
     assert folder.chosen()["baseline", 10000].bits == 1.5
     assert plan.setting(cell).updates == 8000
     assert plan.before_training("baseline", 10000) == plan.data(10000), "the search is not run again"
     assert plan.mark("score", cell) not in plan.targets()
+
+
+def test_committed_configurations_are_not_trained_again(workplace: Any) -> None:
+    folder = Results(workplace.folder / "kept")
+    first = {number: Tried(configuration("shared", 10000, number, []), 3.0 - number / 10) for number in (1, 2, 4)}
+    tries = {("shared", 10000, number): tried for number, tried in first.items()}
+    folder.describe({}, [], tries)
+    folder.describe({}, [], {("shared", 10000, 1): Tried(first[1].setting, 1.0)})
+    assert folder.tries() == tries, "what is committed stays as it was"
+    plan = Plan(workplace.folder / "out", TASKS["debian_ende"], PROTOCOL, ("shared",), folder)
+    third = Path(plan.mark("try", Cell("shared", 10000, 1), 3))
+    assert plan.before_try("shared", 10000, 5) == [str(third)]
+    third.parent.mkdir(parents=True)
+    third.write_text(Tried(configuration("shared", 10000, 3, []), math.inf).to_json(), encoding="utf-8")
+    assert plan.tried("shared", 10000, 5) == Setting(0.4, 0.0, 8000, 0.003), "a step from the fourth, the best"
+    assert plan.tries() == {**tries, ("shared", 10000, 3): Tried(configuration("shared", 10000, 3, []), math.inf)}
