@@ -2,7 +2,7 @@
 
 recipes/debian_ende/results/cpu/
     numbers.json                        what the runs have in common
-    tries.json                          configurations of a search that has ended or goes on, with their validation losses
+    tries.json                          configurations that were trained, with their validation losses
     choices.json                        settings, and the validation losses they were chosen by
     bitext-10000/baseline/seed-1/       run.json, scores.json, train.log (in short), test.hyp
 """
