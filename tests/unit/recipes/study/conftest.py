@@ -32,7 +32,7 @@ train = {"state": "finished", "command": words, "seconds": 9.0, "result": {"best
 record = {"name": run.name, "seed": int(os.environ["SEED"]), "steps": {"train": train}, "state": "finished"}
 (run / "run.json").write_text(json.dumps(record))
 line = '2030-01-31 12:00:00 | INFO | train_inner | {"epoch": 1, "loss": "3.5", "num_updates": "%d"}\n'
-nll = losses.get(key, 7.0) + (0.5 if os.environ["S2S_LR"] == "0.0015" else 0.0)
+nll = losses.get(key, 7.0)
 valid = '2030-01-31 12:00:00 | INFO | valid | {"valid_loss": "%s", "valid_nll_loss": "%s"}\n' % (nll + 1, nll)
 (run / "train.log").write_text("noise " + os.getcwd() + "\n" + valid + "".join(line % (10 * n) for n in range(1, 11)))
 if "TRAIN_ONLY" not in os.environ:

@@ -111,15 +111,18 @@ def test_what_is_committed_names_no_path_and_its_choices_are_taken(
 
 def test_committed_configurations_are_not_trained_again(workplace: Any) -> None:
     folder = Results(workplace.folder / "kept")
-    first = {number: Tried(configuration("shared", 10000, number, []), 3.0 - number / 10) for number in (1, 2, 4)}
+    first = {number: Tried(configuration("shared", 10000, number, []), 3.0 - number / 10) for number in (1, 2, 3)}
     tries = {("shared", 10000, number): tried for number, tried in first.items()}
     folder.describe({}, [], tries)
     folder.describe({}, [], {("shared", 10000, 1): Tried(first[1].setting, 1.0)})
     assert folder.tries() == tries, "what is committed stays as it was"
     plan = Plan(workplace.folder / "out", TASKS["debian_ende"], PROTOCOL, ("shared",), folder)
-    third = Path(plan.mark("try", Cell("shared", 10000, 1), 3))
-    assert plan.before_try("shared", 10000, 5) == [str(third)]
-    third.parent.mkdir(parents=True)
-    third.write_text(Tried(configuration("shared", 10000, 3, []), math.inf).to_json(), encoding="utf-8")
-    assert plan.tried("shared", 10000, 5) == Setting(0.4, 0.0, 8000, 0.003), "a step from the fourth, the best"
-    assert plan.tries() == {**tries, ("shared", 10000, 3): Tried(configuration("shared", 10000, 3, []), math.inf)}
+    assert plan.before_try("shared", 10000, 4) == []
+    assert plan.tried("shared", 10000, 4) == Setting(0.4, 0.0, 8000, 0.003), "a step from the third, the best"
+    fourth = Path(plan.mark("try", Cell("shared", 10000, 1), 4))
+    assert plan.before_try("shared", 10000, 5) == [str(fourth)]
+    diverged = Tried(plan.tried("shared", 10000, 4), math.inf)
+    fourth.parent.mkdir(parents=True)
+    fourth.write_text(diverged.to_json(), encoding="utf-8")
+    assert plan.tried("shared", 10000, 5) == Setting(0.3, 0.0, 8000, 0.003, bpe=2000)
+    assert plan.tries() == {**tries, ("shared", 10000, 4): diverged}
