@@ -143,6 +143,10 @@ def _is_decoding_step(x: Tensor) -> bool:
 
 
 def _onednn(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    if not (weight.is_contiguous() or weight.t().is_contiguous()):
+        # Of a part of a matrix, such as the keys' rows of weights laid out for decoding, oneDNN computes a product by
+        # its reference code, a thousand times as slow; a copy is small beside MIN_ROWS rows of products.
+        weight = weight.contiguous()
     result: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return result
 
