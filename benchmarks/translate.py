@@ -1,11 +1,12 @@
-"""Translation of plain text: `lmfusion translate` beside `fairseq-interactive`, whole commands in turn.
+"""Translation of plain text: `lmfusion translate`, and with --int8, beside `fairseq-interactive`, commands in turn.
 
-    lmfusion bench translate [--model FILE] [--text FILE] [--sentences N] [--batch-size N …] [--beam N] [--json FILE]
+    lmfusion bench translate [--model FILE] [--text FILE --reference FILE] [--sentences N] [--batch-size N …] [--beam N]
+                             [--json FILE]
 
 Both read the same file and take BPE and tokenizer from the same model; fairseq-interactive has a buffer of 16 batches,
 the number of lines that `lmfusion translate` sorts by length together, for with its own buffer of one line it is many
 times slower. Several --batch-size make several tables. A command's seconds include its start, which is measured on one
-sentence, and the rate is that of the others. How many translations are the same is told, too.
+sentence, and the rate is that of the others. How many translations are fairseq-interactive's is told, too, and BLEU.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import sacrebleu
 import torch
 from options import flags, parse
 from results import Table, report
@@ -34,7 +36,9 @@ from lmfusion.translate_lines import WINDOW
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = ROOT / "pretrained" / "en-de.lmf"
 TEXT = ROOT / "data-prep" / "debian" / "en-de" / "test.en.xz"
-OURS, FAIRSEQS = "lmfusion translate", "fairseq-interactive"
+REFERENCE = TEXT.with_name("test.de.xz")
+OURS, INT8, FAIRSEQS = "lmfusion translate", "lmfusion translate --int8", "fairseq-interactive"
+NAMES = (OURS, FAIRSEQS) if torch.cuda.is_available() else (OURS, INT8, FAIRSEQS)
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,8 @@ class Setting:
     def words(self, name: str, text: Path) -> list[str]:
         """The command line of one of them."""
         beam = ["--beam", str(self.args.beam)]
-        if name == OURS:
-            size = ["--batch-size", str(self.batch_size)]
+        if name != FAIRSEQS:
+            size = ["--batch-size", str(self.batch_size), *(["--int8"] if name == INT8 else [])]
             return [sys.executable, "-m", "lmfusion.cli", "translate", str(self.model), str(text), *beam, *size]
         sizes = ["--buffer-size", str(WINDOW * self.batch_size), "--batch-size", str(self.batch_size)]
         half = ["--fp16"] if torch.cuda.is_available() else []
@@ -76,36 +80,36 @@ class Setting:
         return [" ".join(line.split()) for line in lines[:-1]]
 
 
-def measure(setting: Setting, sentences: list[str]) -> dict[str, Any]:
-    """Seconds of both commands on all sentences and on the first, and how many translations are the same."""
-    both, one = setting.folder / "all.txt", setting.folder / "one.txt"
-    for path, lines in ((both, sentences), (one, sentences[:1])):
+def measure(setting: Setting, sentences: list[str], references: list[str]) -> dict[str, Any]:
+    """Seconds of all commands on all sentences and on the first, how many translations are fairseq's, and BLEU."""
+    every, one = setting.folder / "all.txt", setting.folder / "one.txt"
+    for path, lines in ((every, sentences), (one, sentences[:1])):
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     answers: dict[str, list[str]] = {}
 
     def translate(name: str) -> None:
-        answers[name] = setting.run(name, both)
+        answers[name] = setting.run(name, every)
 
-    starts = alternate({name: lambda n=name: setting.run(n, one) for name in (OURS, FAIRSEQS)}, setting.args.rounds)
-    time = alternate({name: lambda n=name: translate(n) for name in (OURS, FAIRSEQS)}, setting.args.rounds)
-    same = sum(ours == theirs for ours, theirs in zip(answers[OURS], answers[FAIRSEQS], strict=True))
-    return {"seconds": time, "start": starts, "same": same, "sentences": len(sentences)}
+    starts = alternate({name: lambda n=name: setting.run(n, one) for name in NAMES}, setting.args.rounds)
+    time = alternate({name: lambda n=name: translate(n) for name in NAMES}, setting.args.rounds)
+    same = {name: sum(map(str.__eq__, answers[name], answers[FAIRSEQS])) for name in NAMES}
+    bleu = {name: sacrebleu.corpus_bleu(answers[name], [references]).score if references else None for name in NAMES}
+    return {"seconds": time, "start": starts, "same": same, "bleu": bleu, "sentences": len(sentences)}
 
 
 def table(found: dict[str, Any], setting: Setting) -> Table:
     """The table of a batch size."""
     count, beam = found["sentences"], setting.args.beam
-    title = (
-        f"{setting.model.name}, {count} sentences, beam {beam}, {setting.batch_size} a batch; the same translations: "
-        f"{found['same']}"
-    )
+    title = f"{setting.model.name}, {count} sentences, beam {beam}, {setting.batch_size} a batch"
     columns = ["", "seconds", "of them start", "sentences/s after it", "time / fairseq-interactive"]
-    shown = Table(title, columns)
+    shown = Table(title, [*columns, "same as fairseq-interactive", "BLEU"])
     for name, spread in found["seconds"].items():
         start: Spread = found["start"][name]
         rate = (count - 1) / max(spread.median - start.median, 1e-9)
-        ratio = spread.over(found["seconds"][FAIRSEQS]).ratio()
-        shown.rows.append([name, f"{spread.median:.1f}", f"{start.median:.1f}", f"{rate:,.1f}", ratio])
+        bleu = found["bleu"][name]
+        cells = [f"{spread.median:.1f}", f"{start.median:.1f}", f"{rate:,.1f}"]
+        cells += [spread.over(found["seconds"][FAIRSEQS]).ratio(), f"{found['same'][name]} of {count}"]
+        shown.rows.append([name, *cells, "" if bleu is None else f"{bleu:.2f}"])
     return shown
 
 
@@ -127,18 +131,23 @@ def main(arguments: list[str] | None = None) -> None:
     parser = flags(__doc__, rounds=3, sized=False)
     parser.add_argument("--model", type=Path, default=MODEL, help="a packed model (default: the one that is shipped)")
     parser.add_argument("--text", type=Path, default=TEXT, help="of its source language (default: the test set)")
+    parser.add_argument("--reference", type=Path, help="its translations, for BLEU (default: the test set's)")
     parser.add_argument("--sentences", type=int, default=500, help="of the text, from its beginning (500)")
     parser.add_argument("--batch-size", type=int, nargs="+", default=[64], help="sentences a batch, for both (64)")
     parser.add_argument("--beam", type=int, default=5)
     args = parse(parser, arguments)
     kit = kit_of(args.model)
-    sentences = list(islice((line for line in textio.read_lines(args.text) if line.strip()), args.sentences))
+    sentences = list(islice(textio.read_lines(args.text), args.sentences))
+    reference = args.reference or (REFERENCE if args.text == TEXT else None)
+    references = list(islice(textio.read_lines(reference), len(sentences))) if reference else []
+    if not all(map(str.strip, sentences)) or (reference and len(references) != len(sentences)):
+        sys.exit(f"{args.text}: give lines that hold text, and as many of --reference.")
     figures, tables = {}, []
     with tempfile.TemporaryDirectory() as name:
         kit.unpack(Path(name))
         for size in args.batch_size:
             setting = Setting(args.model.resolve(), kit.languages, Path(name), size, args)
-            figures[size] = measure(setting, sentences)
+            figures[size] = measure(setting, sentences, references)
             tables.append(table(figures[size], setting))
     report("translate", args, tables, batches=figures)
 

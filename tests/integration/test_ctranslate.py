@@ -77,7 +77,6 @@ def test_what_it_cannot_compute_is_refused_and_nothing_is_written(
     fused, out = tmp_path / "elmo" / "checkpoint_last.pt", tmp_path / "out"
     assert "language model inside" in commands.refused("lmfusion", "export", fused, "--ctranslate2", out)
     assert "fairseq" not in commands.refused("lmfusion", "export", lm_files["src"], "--ctranslate2", out)
-    assert "--int8" in commands.refused("lmfusion", "translate", fused, "--int8")
     assert not out.exists()
 
 

@@ -188,6 +188,7 @@ def test_half_precision_halves_the_file_and_translates(
     weights = read_checkpoint(tmp_path / "half.lmf")["model"].values()
     assert {tensor.dtype for tensor in weights if tensor.is_floating_point()} == {torch.float16}
     assert len(printed(commands, tmp_path / "half.lmf", text)) == 9
+    assert len(printed(commands, tmp_path / "half.lmf", text, "--int8")) == 9
 
 
 def test_inspect_tells_what_a_packed_file_is_for(commands: Any, packed: Path, trained: Path) -> None:

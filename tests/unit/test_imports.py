@@ -15,6 +15,7 @@ LAYERS = [
     ["lmfusion.errors", "lmfusion.plain_operations", "lmfusion.registration"],
     ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
     ["lmfusion.operations"],
+    ["lmfusion.int8"],
     [f"lmfusion.lm.{name}" for name in ("freezing", "pooling", "precision", "symbols", "vocabulary")],
     ["lmfusion.lm.stack", "lmfusion.lm.recomputation"],
     ["lmfusion.lm.interface"],

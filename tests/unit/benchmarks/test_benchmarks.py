@@ -175,7 +175,9 @@ def test_both_ways_of_translating_give_the_same(measure: Measure) -> None:
     found = measure("translate", "--sentences 6 --beam 2 --rounds 1 --batch-size 2 4 --threads 1", tiny=False)
     for size in ("2", "4"):
         figures = found["figures"]["batches"][size]
-        assert (figures["same"], figures["sentences"]) == (6, 6)
+        assert (figures["same"]["lmfusion translate"], figures["sentences"]) == (6, 6)
+        assert figures["bleu"]["lmfusion translate"] == figures["bleu"]["fairseq-interactive"]
+        assert "lmfusion translate --int8" in figures["seconds"]
         assert all(seconds > 0 for spread in figures["seconds"].values() for seconds in spread["values"])
     assert cells(found["tables"][0], "time / fairseq-interactive")["fairseq-interactive"] == "1.00× (1.00–1.00)"
 
