@@ -11,13 +11,17 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from lmfusion.text import line_map, moses, textio
+from lmfusion.text import line_map, textio
+
+if TYPE_CHECKING:
+    from lmfusion.text.moses import MosesTokenizer
 
 MOSES, NO_TOKENIZER = "moses", "none"
 FLAGS_FILE = Path(__file__).with_name("tokenizer.flags")
 
-_tokenizer: moses.MosesTokenizer
+_tokenizer: MosesTokenizer
 _options: dict[str, bool]
 
 
@@ -48,8 +52,10 @@ def moses_options(flags: list[str]) -> dict[str, bool]:
 
 def prepare_worker(lang: str, options: dict[str, bool]) -> None:
     """Make this process's tokenizer."""
+    from lmfusion.text.moses import MosesTokenizer  # sacremoses takes half a second to be imported
+
     global _tokenizer, _options
-    _tokenizer = moses.MosesTokenizer(lang)
+    _tokenizer = MosesTokenizer(lang)
     _options = options
 
 

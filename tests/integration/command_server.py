@@ -8,6 +8,7 @@ before the fork, so that no thread of PyTorch's is lost by it.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -24,6 +25,7 @@ MODULES = {
     "fairseq-eval-lm": "fairseq_cli.eval_lm",
     "fairseq-preprocess": "fairseq_cli.preprocess",
 }
+SLOW_TO_IMPORT = "sacremoses"  # most commands need it
 
 
 def run_here(words: list[str]) -> int:
@@ -69,8 +71,9 @@ def main() -> None:
     """Serve until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what importing fairseq prints is no answer
-    for name in MODULES.values():
+    for name in (*MODULES.values(), SLOW_TO_IMPORT):
         importlib.import_module(name)
+    gc.freeze()  # or each fork's collections would copy all memory
     for line in sys.stdin:
         status, output = run_forked(json.loads(line))
         print(json.dumps({"status": status, "output": output}), file=answers, flush=True)

@@ -135,6 +135,12 @@ assert look()[3] == before[3]  # nothing more is unpickled than before
     assert ends_with(run, code + ASK) == DONE
 
 
+def test_the_plugin_loads_no_library_that_few_commands_need(run: Run) -> None:
+    libraries = {"gensim", "matplotlib", "peft", "sacremoses", "transformers"}
+    code = f"import sys\nprint('LOADED', sorted({libraries} & set(sys.modules)))"
+    assert ends_with(run, AS_USER_DIR + code, lmfusion.USER_DIR) == "LOADED []"
+
+
 @pytest.mark.parametrize("before", ["", "import lmfusion", "import lmfusion; lmfusion.install()"])
 def test_the_packages_own_folder_works_as_user_dir_whatever_was_imported_before(run: Run, before: str) -> None:
     assert ends_with(run, before + AS_USER_DIR + ASK, lmfusion.USER_DIR) == DONE
