@@ -28,6 +28,7 @@ from training import FAIRSEQ, ratio_table
 from uncached import Uncached
 
 from lmfusion.fusion.config import NONE
+from lmfusion.int8 import quantize
 
 AGAIN = ", LM again"
 
@@ -97,7 +98,9 @@ def measure(max_tokens: int, args: argparse.Namespace, arguments: list[str] | No
 def beside_peers(max_tokens: int, args: argparse.Namespace) -> tuple[Table, dict[str, Any]]:
     """The table of fairseq's transformer, the baseline and other programs, and its figures."""
     own = {row.name: Generation(row, False, max_tokens, args) for row in (FAIRSEQ, ROWS[0])}
-    baseline = own[BASELINE]
+    baseline, in_int8 = own[BASELINE], Generation(ROWS[0], False, max_tokens, args)
+    quantize(in_int8.model)
+    own[f"{BASELINE}, int8"] = in_int8
     # CTranslate2's reader wants weights as they are before decoding is made fast.
     plain = ROWS[0].build(args.sizes).eval()
     sides: dict[str, peers.Best] = {name: each.best for name, each in own.items()}

@@ -41,9 +41,8 @@ def translations(commands: Any, model: Path, text: Path, *flags: object) -> list
     return [line.split("\t") for line in found if line.count("\t") == 2]
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=() if kind == "baseline" else pytest.mark.slow) for kind in KINDS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_lists_of_best_translations_and_their_scores_are_the_same(
     commands: Any, make: Callable[[str], Path], kind: str, tmp_path: Path
 ) -> None:

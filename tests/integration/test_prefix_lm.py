@@ -17,10 +17,8 @@ SIZE = ["--arch", "prefix_lm", "--decoder-embed-dim", 16, "--decoder-ffn-embed-d
 SIZE += ["--decoder-attention-heads", 2, "--share-decoder-input-output-embed"]
 
 
-@pytest.mark.parametrize(
-    "started",
-    [pytest.param(True, id="from a causal LM", marks=pytest.mark.slow), pytest.param(False, id="from scratch")],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("started", [pytest.param(True, id="from a causal LM"), pytest.param(False, id="from scratch")])
 def test_it_trains_resumes_and_translates(
     commands: Any, lm_files: dict[str, Path], tmp_path: Path, started: bool
 ) -> None:

@@ -92,6 +92,7 @@ def computed(root: Path) -> tuple[dict[str, torch.Tensor], str]:
     return torch.load(root / "found.pt", weights_only=True), done.stdout
 
 
+@pytest.mark.slow
 def test_without_the_folder_losses_gradients_and_logits_are_the_same(copy: Path) -> None:
     fast, said = computed(copy)
     assert "lmfusion/kernels" not in said
