@@ -136,6 +136,36 @@ def test_code_in_a_model_is_refused_by_every_command_and_not_run(
         assert not victim.exists()
 
 
+class Attack:
+    """Touches a file when it is unpickled."""
+
+    def __init__(self, victim: Path) -> None:
+        self.victim = victim
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.victim,)
+
+
+@pytest.mark.slow
+def test_a_further_checkpoint_that_a_model_names_runs_nothing(
+    commands: Any, stock: dict[str, Path], data: dict[str, Path], text: Path
+) -> None:
+    """fairseq starts such a model from another checkpoint whenever it is built."""
+    victim, further = text.with_name("PWNED"), text.with_name("further.pt")
+    torch.save({"model": {}, "args": Attack(victim)}, further)
+    path = text.with_name("attack.pt")
+    values = {"_name": "fconv_self_att", "pretrained": "True", "pretrained_checkpoint": str(further)}
+    with_value(stock["fconv"], path, "arch", "fconv_self_att")
+    for field, value in values.items():
+        with_value(path, path, field, value)
+    for words in uses(commands, path, "fconv", data, text):
+        assert str(further) in commands.refused(*words)
+        assert not victim.exists()
+    with pytest.raises(lmfusion.InputError, match=r"further\.pt"):
+        lmfusion.load_model(path, data=str(data["fconv"]))
+    assert not victim.exists()
+
+
 @pytest.mark.parametrize("size", [10_000_000, 20_000])
 def test_a_width_that_the_weights_do_not_have_is_refused_before_memory_is_taken(
     commands: Any, stock: dict[str, Path], data: dict[str, Path], text: Path, size: int
