@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -69,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 gets a question mark, not a traceback
     args = build_parser().parse_args(arguments)
     let_waiting_threads_sleep(os.environ)  # commands load torch from here on
+    logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)  # it asks everybody for tensorboardX
     try:
         args.run(args)
         sys.stdout.flush()

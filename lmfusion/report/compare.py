@@ -150,7 +150,15 @@ def verdict(compared: Sequence[bleu.PairedResult], sentences: int) -> Verdict:
     """Return what the paired bootstrap says of the best of the other systems against the first."""
     first, *others = compared
     best = max(others, key=lambda each: each.bleu)
-    return Verdict(best.name, first.name, "BLEU", best.bleu - first.bleu, _p_values(best), sentences)
+    return Verdict(
+        best.name,
+        first.name,
+        "BLEU",
+        best.bleu - first.bleu,
+        _p_values(best),
+        sentences,
+        higher=max(best.bleu, first.bleu),
+    )
 
 
 def _p_values(result: bleu.PairedResult) -> list[float]:

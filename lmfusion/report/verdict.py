@@ -16,6 +16,8 @@ def is_more_than_chance(p_values: Sequence[float]) -> bool:
 
 SHOWN = 0.005
 """A smaller difference is printed as none, and none is made of it."""
+USELESS = 1.0
+"""Of systems that are both below it, 0..100, none is called better."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +36,20 @@ class Verdict:
     """At which bitext size, if there are several."""
     untested: str = ""
     """Why there are no p values, and what to do about it."""
+    higher: float = 100.0
+    """The higher of both scores."""
 
     @property
     def holds(self) -> bool:
         """Tell whether the difference is more than chance."""
-        return abs(self.difference) >= SHOWN and is_more_than_chance(self.p_values)
+        return abs(self.difference) >= SHOWN and self.higher >= USELESS and is_more_than_chance(self.p_values)
 
     @property
     def text(self) -> str:
         """Return the sentence; a second one where no significance was computed."""
+        if self.higher < USELESS:
+            both = f"Neither {self.name} nor {self.baseline}"
+            return f"{both} is of use yet{self.where}: {self.higher:.2f} {self.metric} at most."
         size = abs(self.difference)
         if size < SHOWN:
             return f"{self.name} and {self.baseline} have the same {self.metric}{self.where}."

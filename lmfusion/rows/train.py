@@ -148,6 +148,8 @@ def fixed_plan(asked: Asked, where: Places) -> Plan:
     before = plan.read(asked.out)
     if before is not None:
         plan.check_same(before, fresh, asked.out)
+        if asked.minutes is not None:
+            print(f"{asked.out} goes on with the updates that were fixed when it was begun, whatever --minutes says.")
         return before
     if asked.minutes is not None:
         began = time.monotonic()

@@ -106,7 +106,8 @@ def verdict(comparison: Comparison, size: int | None, significance: Significance
     difference, best = max(rivals, key=lambda rival: rival[0])
     where = f" with {size_name(size)} pairs" if len(comparison.sizes) > 1 else ""
     p_values = significance.p_values(best, size, metric)
-    known = (significance.sentences, where, significance.untested)
+    scores = [comparison.values(row.cell(size), metric) for row in (best, comparison.baseline)]
+    known = (significance.sentences, where, significance.untested, max(map(statistics.fmean, scores)))
     return Verdict(best.name, comparison.baseline.name, metric, difference, p_values, *known)
 
 

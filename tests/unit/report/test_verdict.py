@@ -28,3 +28,10 @@ def test_nothing_is_made_of_a_difference_that_is_printed_as_none() -> None:
 
 def test_every_seed_has_to_agree() -> None:
     assert not verdict(2.0, 0.001, 0.3).holds
+
+
+@pytest.mark.parametrize(("higher", "holds"), [(0.02, False), (4.3, True)])
+def test_of_two_systems_that_are_of_no_use_none_is_called_better(higher: float, holds: bool) -> None:
+    found = Verdict("SRC-ELMO", "baseline", "BLEU", 0.02, [0.001], sentences=100, higher=higher)
+    assert found.holds is holds
+    assert (f"{higher} BLEU" in found.text) is not holds
