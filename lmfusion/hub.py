@@ -22,7 +22,7 @@ from lmfusion.described import why_no_translator
 from lmfusion.errors import InputError
 from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
-from lmfusion.search_settings import check_settings, check_texts
+from lmfusion.search_settings import check_settings, check_texts, why_it_ended
 from lmfusion.text.kit import from_state
 
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
@@ -122,8 +122,8 @@ class Translator(hub_utils.GeneratorHubInterface):
             return []
         try:
             return super().generate(tokenized_sentences, beam, *args, **kwargs)
-        except AssertionError as error:  # fairseq's words for a least length beyond the greatest one
-            raise InputError(f"the search refuses these settings: {first_line(error)}") from error
+        except AssertionError as error:  # fairseq's words for a least length beyond the greatest one, and for no end
+            raise InputError(why_it_ended(self, first_line(error))) from error
 
     def _build_batches(self, tokens: list[Tensor], skip_invalid_size_inputs: bool) -> Iterator[dict[str, Any]]:
         """Yield batches of sentences of like length; fairseq's own loader of data sets starts threads and warns."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fairseq.dataclass.configs import GenerationConfig
+from torch import nn
 
 from lmfusion.errors import InputError
 
@@ -58,3 +59,19 @@ def check_settings(given: Mapping[str, Any]) -> None:
             raise InputError(f"{name} {value!r}: give a number.")
         if value < _LEAST[name]:
             raise InputError(f"{name} {value}: give {_LEAST[name]:g} or more.")
+
+
+def why_it_ended(model: nn.Module, said: str) -> str:
+    """Return why a search broke off: weights that are no numbers, which give no symbol a probability, or its settings.
+
+    Args:
+        model: the model that it was given.
+        said: what the search itself says.
+    """
+    for name, weight in model.named_parameters():
+        if not weight.isfinite().all():
+            return (
+                f"the model cannot translate: its weights {name} are not all numbers. Its file is damaged, or its "
+                f"training diverged: take an earlier checkpoint."
+            )
+    return f"the search refuses these settings: {said}"

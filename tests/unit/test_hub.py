@@ -11,11 +11,13 @@ import pytest
 import torch
 from fairseq.hub_utils import GeneratorHubInterface
 
+import lmfusion
 from lmfusion import hub
 from lmfusion.errors import InputError
 from lmfusion.hub import Translator
 
 EOS = 2
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -83,3 +85,12 @@ def test_a_setting_that_the_search_does_not_have_is_refused_with_the_nearest(tra
 def test_a_line_without_a_word_stays_empty(translator: Translator) -> None:
     assert translator.translate(["", " ", "\t"]) == ["", "", ""]
     assert translator.translate("") == ""
+
+
+def test_weights_that_are_no_numbers_are_named() -> None:
+    """fairseq's search finds no end then, and says so in figures."""
+    model = lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf")
+    with torch.no_grad():
+        model.models[0].decoder.layers[1].fc1.weight[3, 4] = float("nan")
+    with pytest.raises(InputError, match=r"decoder\.layers\.1\.fc1\.weight"):
+        model.translate(["A small server."])
