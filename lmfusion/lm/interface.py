@@ -31,7 +31,6 @@ IncrementalState = dict[str, dict[str, Optional[Tensor]]]
 
 # A function of states (... x C) and output embeddings (V x C), such as F.linear, which makes logits.
 Head = Callable[[Tensor, Tensor], Any]
-
 LAYERS, TOP = "layers", "top"  # what PretrainedLM.states can be asked for
 
 

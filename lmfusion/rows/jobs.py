@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import subprocess
 import sys
@@ -29,6 +30,15 @@ class Places:
     count: int
     cores: int
     gpus: int
+
+    @classmethod
+    def here(cls, wanted: int | None) -> Places:
+        """Return the places that are wanted on this machine; None: one a GPU, else one a core."""
+        import torch
+
+        gpus = torch.cuda.device_count()
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return cls(wanted or max(1, gpus or cores), cores, gpus)
 
     def threads(self, scripts: int) -> int:
         """Return the threads of a script where so many are to be run."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -129,15 +128,6 @@ def _check_tokenizer(side: str, path: Path, data: Prepared, name: str, lm: Any) 
     )
 
 
-def places(wanted: int | None) -> Places:
-    """Return where scripts may run: one a GPU, else one a core."""
-    import torch
-
-    gpus = torch.cuda.device_count()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return Places(wanted or max(1, gpus or cores), cores, gpus)
-
-
 def fixed_plan(asked: Asked, where: Places) -> Plan:
     """Return the folder's plan, or make it: by the amount of text, and by the minutes where they are given.
 
@@ -217,7 +207,7 @@ def train(asked: Asked) -> list[str]:
         InputError: something is wrong before anything is trained.
     """
     check(asked)
-    where = places(asked.jobs)
+    where = Places.here(asked.jobs)
     fixed = fixed_plan(asked, where)
     _say(asked, fixed, where)
     failed = _run(asked, asked.lms(), fixed.numbers, where, asked.out)

@@ -69,7 +69,7 @@ def snakemake(
 
         cores.append(f"gpu_mb={torch.cuda.mem_get_info()[0] // 10**6}")
     # One study at a time is locked here, so that a killed one leaves no lock that has to be taken away by hand.
-    own = ["--keep-going", "--rerun-incomplete", "--rerun-triggers", "mtime", "--nolock", "--quiet", "host"]
+    own = ["--keep-going", "--quiet", "host", "--rerun-triggers", "mtime", "--rerun-incomplete", "--nolock"]
     own += ["--dry-run"] if args.dry_run else []
     base = [
         sys.executable,
