@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
     _add_files(parser)
     _add_settings(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder to fill")
-    parser.set_defaults(run=run)
+    parser.set_defaults(check=_check, run=run)
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:

@@ -62,11 +62,25 @@ def run(commands: Mapping[str, argparse.ArgumentParser], args: argparse.Namespac
     for words in lines:
         parser = _StrictParser(prog=f"{args.file}: {words[0]}", parents=[commands[words[0]]], add_help=False)
         steps.append((words, parser.parse_args(words[1:])))
+    for words, step in steps:
+        _check_values(args.file, words[0], step)
     _check_folders(args.file, {words[0]: step for words, step in steps})
     for number, (words, step) in enumerate(steps, start=1):
         print(f"[{number}/{len(steps)}] lmfusion {shlex.join(words)}", flush=True)
         if not args.dry_run:
             step.run(step)
+
+
+def _check_values(path: Path, name: str, step: argparse.Namespace) -> None:
+    """Refuse what a section's command would refuse without the text and the models of the sections before it.
+
+    Raises:
+        InputError: naming the section.
+    """
+    try:
+        getattr(step, "check", lambda step: None)(step)
+    except InputError as error:
+        raise InputError(f"{path}: {name}: {error}") from error
 
 
 def _check_folders(path: Path, steps: Mapping[str, argparse.Namespace]) -> None:

@@ -32,18 +32,37 @@ def add(commands: Any) -> None:
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at once (default: one a GPU, else one a core)")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=N", help="numbers of recipes, S2S_DROPOUT=0.3")
     parser.add_argument("--title", default="", help="of the report")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, check=check)
 
 
-def run(args: argparse.Namespace) -> None:
-    """Run ``lmfusion train DATA --out DIR``."""
-    from lmfusion.rows.train import Asked, read_data, train
+def check(args: argparse.Namespace) -> None:
+    """Refuse what no data can be trained with: called before there are any, too, by ``lmfusion run``.
+
+    Raises:
+        InputError: naming the flag.
+    """
+    from lmfusion.rows import plan, scripts
 
     for flag, value in (("--minutes", args.minutes), ("--jobs", args.jobs)):
         if value is not None and not 0 < value < math.inf:
             raise InputError(f"{flag} {value:g}: give a number above 0.")
     check_seed(args.seed)
-    given = {side: path for side, path in (("src", args.src_lm), ("tgt", args.tgt_lm)) if path}
+    scripts.check_rows(_rows(args))
+    for side, path in _language_models(args).items():
+        if not path.exists():
+            raise InputError(f"--{side}-lm {path}: does not exist.")
+    plan.check_numbers(_numbers(args))
+
+
+def _rows(args: argparse.Namespace) -> list[str]:
+    return list(dict.fromkeys(row for word in args.rows.split(",") if (row := word.strip())))
+
+
+def _language_models(args: argparse.Namespace) -> dict[str, Path]:
+    return {side: path for side, path in (("src", args.src_lm), ("tgt", args.tgt_lm)) if path}
+
+
+def _numbers(args: argparse.Namespace) -> dict[str, str]:
     pairs = [word.partition("=") for word in args.set]
     if odd := [name for name, equals, _ in pairs if not equals]:
         raise InputError(f"--set {odd[0]}: give NAME=NUMBER.")
@@ -51,15 +70,23 @@ def run(args: argparse.Namespace) -> None:
     if len(numbers) < len(pairs):
         names = [name for name, _, _ in pairs]
         raise InputError(f"--set {max(names, key=names.count)}: is given twice. Give each number once.")
+    return numbers
+
+
+def run(args: argparse.Namespace) -> None:
+    """Run ``lmfusion train DATA --out DIR``."""
+    from lmfusion.rows.train import Asked, read_data, train
+
+    check(args)
     asked = Asked(
         read_data(args.data),
-        list(dict.fromkeys(row for word in args.rows.split(",") if (row := word.strip()))),
+        _rows(args),
         args.out,
         args.minutes,
-        given,
+        _language_models(args),
         args.seed,
         args.jobs,
-        numbers,
+        _numbers(args),
         args.title,
     )
     if failed := train(asked):

@@ -67,15 +67,24 @@ def new(data: Prepared, seed: int, language_models: Mapping[str, Path], given: M
     Raises:
         InputError: there is no such number, or its value is none.
     """
+    check_numbers(given)
+    numbers = {**amounts.schedules({**amounts.numbers(data), **given}), **given}
+    hashes = {side: _hash_model(path) for side, path in language_models.items()}
+    return Plan(hash_file(data.folder / prepared.FILE), seed, hashes, dict(given), numbers)
+
+
+def check_numbers(given: Mapping[str, str]) -> None:
+    """Refuse numbers by hand that the recipes do not have, or that nothing can be trained with.
+
+    Raises:
+        InputError: naming the number.
+    """
     known = {name: default for name, default in defaults().items() if is_number(default)}
     for name, value in given.items():
         if name not in known:
             raise InputError(f"--set {name}={value}: there is no such number. There are: {', '.join(sorted(known))}.")
         if wanted := wanted_instead(name, value):
             raise InputError(f"--set {name}={value}: give {wanted}.")
-    numbers = {**amounts.schedules({**amounts.numbers(data), **given}), **given}
-    hashes = {side: _hash_model(path) for side, path in language_models.items()}
-    return Plan(hash_file(data.folder / prepared.FILE), seed, hashes, dict(given), numbers)
 
 
 def _hash_model(path: Path) -> str:

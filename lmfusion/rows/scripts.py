@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -37,6 +37,20 @@ def rows() -> list[str]:
     """Return the names of the rows."""
     names = (path.stem for path in (recipes() / "own").glob("[a-z]*.sh"))
     return sorted(name for name in names if name not in FOLDERS)
+
+
+def check_rows(names: Sequence[str]) -> None:
+    """Refuse names that are no rows.
+
+    Raises:
+        InputError: naming it, and those that there are.
+    """
+    known = rows()
+    if not names:
+        raise InputError(f"--rows names no row. There are: {', '.join(known)}.")
+    for name in names:
+        if name not in known:
+            raise InputError(f"--rows {name}: there is no such row. There are: {', '.join(known)}.")
 
 
 def needs(row: str) -> list[str]:

@@ -68,12 +68,7 @@ def check(asked: Asked) -> None:
     Raises:
         InputError: naming the row, the data or the language model.
     """
-    known = scripts.rows()
-    if not asked.rows:
-        raise InputError(f"--rows names no row. There are: {', '.join(known)}.")
-    for row in asked.rows:
-        if row not in known:
-            raise InputError(f"--rows {row}: there is no such row. There are: {', '.join(known)}.")
+    scripts.check_rows(asked.rows)
     for part in (asked.data.bitext, *(asked.data.plain_text(lang) for lang in asked.data.symbols)):
         if not part.is_dir():
             raise InputError(f"{part} is missing: run `lmfusion data` again with --out {asked.data.folder}.")

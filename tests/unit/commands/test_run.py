@@ -172,3 +172,27 @@ def test_a_failed_step_ends_the_run(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_lists_in_lists_without_end_are_refused(lines: Lines) -> None:
     with pytest.raises(InputError, match="lists in lists"):
         lines("data: " + "[" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("  held-out: 0\n", "--held-out"),
+        ("train:\n  data: d\n  out: r\n  minutes: -3\n", "--minutes"),
+        ("train:\n  data: d\n  out: r\n  rows: [baseline, src_emlo]\n", "src_emlo"),
+        ("train:\n  data: d\n  out: r\n  src-lm: gone.pt\n", "gone.pt"),
+        ("train:\n  data: d\n  out: r\n  set: {S2S_DROPOUT: 2}\n", "S2S_DROPOUT"),
+        ("train:\n  data: d\n  out: r\n  set: {S2S_DROP: 0.2}\n", "S2S_DROP"),
+    ],
+)
+@pytest.mark.parametrize("dry", [True, False])
+def test_values_of_every_section_are_checked_before_the_first_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, named: str, dry: bool
+) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(DATA + line, encoding="utf-8")
+    assert cli.main(["run", str(path), *(["--dry-run"] if dry else [])]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert named in shown.err
+    assert str(path) in shown.err
