@@ -16,7 +16,7 @@ from lmfusion.errors import InputError
 from lmfusion.report.page.figure import Figure, drawing, finish
 from lmfusion.runs.train_log import TrainLog, read_file
 
-TITLE = "One fused model under eight optimizers"
+TITLE = "One fused model under different optimizers"
 
 
 @dataclass(frozen=True)
