@@ -4,18 +4,22 @@
 
 "plain" computes the same model on the same weights as a textbook would (benchmarks/plain_lm.py); that both give the
 same logits is checked first. fairseq's transformer_lm has as many blocks as both towers and the joining block together.
-A step is forward, backward and Adam's update on made-up sentences of 20 to 36 tokens; lmfusion's takes its logits in
-chunks, the others have fairseq's cross entropy. "Of the peak" is the share of what large matrix products reach on this
+Beside the cloze LM stands a BERT of transformers, where that is installed, with as many blocks and its own loss: it
+reads all words and learns from the 15% that are masked. A step is forward, backward and Adam's update on made-up
+sentences of 20 to 36 tokens; lmfusion's takes its logits in chunks, the others have fairseq's or PyTorch's cross
+entropy. "Of the peak" is the share of what large matrix products reach on this
 machine in the same precision, measured in the same run.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 from typing import Any
 
 import memory
 import torch
+from masked_bert import MaskedTraining, masked_bert
 from models import SOURCE, TARGET, fairseq_language_model, language_model
 from options import FP32, device, flags, parse
 from plain_lm import PlainLM
@@ -26,7 +30,7 @@ from torch import nn
 
 from lmfusion.operations import product
 
-BATCHES, OURS, PLAIN, FAIRSEQ = 3, "lmfusion", "plain", "fairseq transformer_lm"
+BATCHES, OURS, PLAIN, FAIRSEQ, BERT = 3, "lmfusion", "plain", "fairseq transformer_lm", "Hugging Face BERT"
 CRITERION, OURS_CRITERION = "cross_entropy", "chunked_cross_entropy"
 CLOZE, CAUSAL = "cloze", "causal"
 COLUMNS = ["", "tokens/s", "time / lmfusion's", "operations / lmfusion's", "of the peak", "peak memory"]
@@ -35,9 +39,11 @@ COLUMNS = ["", "tokens/s", "time / lmfusion's", "operations / lmfusion's", "of t
 def build(kind: str, name: str, args: argparse.Namespace) -> nn.Module:
     """One side of the comparison; lmfusion's and the plain one have the same weights."""
     torch.manual_seed(1)
+    blocks = 2 * args.sizes.lm_layers + 1 if kind == CLOZE else args.sizes.lm_layers
+    if name == BERT:
+        return masked_bert(args.sizes, blocks)
     if name == FAIRSEQ:
-        blocks = args.sizes.lm_layers
-        return fairseq_language_model(args.sizes, 2 * blocks + 1 if kind == CLOZE else blocks)
+        return fairseq_language_model(args.sizes, blocks)
     lm = language_model(SOURCE if kind == CLOZE else TARGET, args.sizes)
     return lm if name == OURS else PlainLM(lm)
 
@@ -46,7 +52,20 @@ def start(kind: str, name: str, args: argparse.Namespace) -> Training:
     """It in training."""
     count = max(1, args.tokens // LONGEST)
     samples = [sentences(count, args.sizes, seed, cloze=kind == CLOZE) for seed in range(BATCHES)]
+    if name == BERT:
+        return MaskedTraining(build(kind, name, args), samples, args)
     return Training(build(kind, name, args), samples, args, args.criterion if name == OURS else CRITERION)
+
+
+def sides_of(kind: str) -> list[str]:
+    """What is compared with each other: for a cloze LM also BERT, where transformers is installed."""
+    known = [OURS, PLAIN, FAIRSEQ]
+    if kind != CLOZE:
+        return known
+    if importlib.util.find_spec("transformers") is None:
+        print("Hugging Face BERT is left out: transformers is not installed (pip install 'lmfusion[hf]')")
+        return known
+    return [*known, BERT]
 
 
 @torch.no_grad()
@@ -80,7 +99,7 @@ def matrix_peak(args: argparse.Namespace) -> float:
 
 def measure(kind: str, args: argparse.Namespace, arguments: list[str] | None) -> tuple[Table, dict[str, Any]]:
     """All sides of one kind of language model."""
-    sides = [OURS, PLAIN, FAIRSEQ]
+    sides = sides_of(kind)
     peaks = {} if args.no_memory else memory.peaks(__file__, arguments, [f"{kind} {name}" for name in sides])
     difference = check_equal(kind, args)
     print(f"{kind} LM: logits of lmfusion and the plain implementation differ by at most {difference:.1e} in fp32")

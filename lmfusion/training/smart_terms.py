@@ -119,9 +119,18 @@ def switch_on_average(cfg: Any) -> bool:
 
     Returns:
         Whether it is needed.
+
+    Raises:
+        InputError: if another average was asked for, ``--store-ema`` with another ``--ema-decay``.
     """
     needed = float(getattr(cfg, "bregman_weight", 0) or 0) > 0
     parent = getattr(cfg, "_get_parent", lambda: None)()
     if needed and parent is not None and parent.get("ema") is not None:
-        parent["ema"]["store_ema"], parent["ema"]["ema_decay"] = True, cfg.bregman_momentum
+        average = parent["ema"]
+        if average["store_ema"] and average["ema_decay"] != cfg.bregman_momentum:
+            raise InputError(
+                f"--store-ema --ema-decay {average['ema_decay']:g} and --bregman-momentum {cfg.bregman_momentum:g}: "
+                "there is one average of the weights. Give both the same number, or leave --store-ema out."
+            )
+        average["store_ema"], average["ema_decay"] = True, cfg.bregman_momentum
     return needed

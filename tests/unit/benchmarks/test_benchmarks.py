@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable
@@ -115,6 +116,9 @@ def test_pretraining_is_compared_with_the_same_model(measure: Measure, precision
     operations = figures["operations"]
     assert operations["plain"] == pytest.approx(operations["lmfusion"], rel=0.1), "but for the extra key"
     assert operations["fairseq transformer_lm"] == pytest.approx(operations["lmfusion"], rel=0.1)
+    if importlib.util.find_spec("transformers"):  # its head has a further square layer, its blocks the same products
+        assert operations["Hugging Face BERT"] == pytest.approx(operations["lmfusion"], rel=0.2)
+        assert figures["seconds"]["Hugging Face BERT"]
 
 
 def test_growth_is_drawn(measure: Measure, tmp_path: Path) -> None:
