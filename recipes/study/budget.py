@@ -97,7 +97,10 @@ OTHERS = (
 )
 CPU_OTHERS = dataclasses.replace(CPU, name="cpu-others", sizes=(10000,), seeds=(1,), rows=OTHERS, committed="cpu")
 """Other language models and other ways of using one, beside the paper's rows and by their numbers."""
-FINALS = ("baseline", "shared", "src_elmo_shdemb", "back_translation", "back_translation_src_elmo_shdemb")
+FINALS = (
+    *("baseline", "shared", "src_elmo_shdemb", "lstm", "lstm_src_elmo"),
+    *("back_translation", "back_translation_src_elmo_shdemb"),
+)
 PROTOCOL = Budget(
     "protocol",
     sizes=(10000,),
@@ -106,10 +109,10 @@ PROTOCOL = Budget(
     patience=-1,  # no early stopping
     search=True,
     finals=FINALS,
-    rows=(*FINALS[:3], "src_elmo", "src_ft", "tgt_elmo", "tgt_ft", *FINALS[3:]),
+    rows=(*FINALS[:5], "src_elmo", "src_ft", "tgt_elmo", "tgt_ft", *FINALS[5:]),
 )
-"""recipes/PROTOCOL.md at 10,000 pairs, its first part; ``--sizes`` names others. Both rows without a language model get
-all seeds, for which of them is the better is known after the search only."""
+"""recipes/PROTOCOL.md at 10,000 pairs, its first part; ``--sizes`` names others. All rows without a language model get
+all seeds, for which of them is the best is known after the search only."""
 GPU = dataclasses.replace(PROTOCOL, name="gpu", sizes=(10000, ALL, 2500, 5000, 20000))
 """All sizes of the protocol together."""
 PRESETS = {budget.name: budget for budget in (CPU, CPU_LONG, CPU_OTHERS, PROTOCOL, GPU)}

@@ -19,9 +19,14 @@ from study.task import representation
 
 SEARCH_SIZE = 10000
 """Training pairs at which all rows are searched."""
-SEARCHED = ("baseline", "shared", "src_elmo", "src_elmo_shdemb", "src_ft", "tgt_elmo", "tgt_ft")
-WITHOUT_LM = ("baseline", "shared")
-BACK_TRANSLATED = {"back_translation": WITHOUT_LM, "back_translation_src_elmo_shdemb": ("src_elmo_shdemb",)}
+SEARCHED = (
+    *("baseline", "shared", "src_elmo", "src_elmo_shdemb", "src_ft", "tgt_elmo", "tgt_ft"),
+    *("lstm", "lstm_src_elmo"),
+)
+BACK_TRANSLATED = {
+    "back_translation": ("baseline", "shared"),
+    "back_translation_src_elmo_shdemb": ("src_elmo_shdemb",),
+}
 """Row -> rows whose settings it takes, those of the best; it chooses its number of updates."""
 FIRST = ((4000, 0.2), (4000, 0.3), (8000, 0.3))
 """(updates, dropout) of the first configurations."""

@@ -63,7 +63,7 @@ def has_no_training(row: str) -> bool:
 
 def representation(row: str) -> bool:
     """Whether a row reads a language model's states, and so has a dropout of its own to be chosen."""
-    return row.startswith(("src_", "tgt_"))
+    return row.removeprefix("lstm_").startswith(("src_", "tgt_"))
 
 
 def corpus_folder() -> Path:

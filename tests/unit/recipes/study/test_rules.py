@@ -37,15 +37,15 @@ def test_a_dry_run_shows_the_protocols_jobs_and_writes_nothing(tmp_path: Path) -
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes", ignore=shutil.ignore_patterns("results", "__pycache__"))
     (tmp_path / "data-prep").symlink_to(ROOT / "data-prep")
     shown = study(tmp_path, "--budget", "protocol", "--out", "out", "--dry-run").stdout
-    # Seven rows of five configurations, two of two; seven rows of one seed, of which three have two more, as have two.
+    # Nine rows of five configurations, two of two; eleven rows of one seed, of which seven have two more.
     assert counts(shown) == {
         "data": 1,
-        "tune": 7 * 5 + 2 * 2,
-        "choose": 9,
-        "train": 9 + 5 * 2,
-        "translate_and_score": 19,
+        "tune": 9 * 5 + 2 * 2,
+        "choose": 11,
+        "train": 11 + 7 * 2,
+        "translate_and_score": 25,
         "all": 1,
-        "total": 88,
+        "total": 112,
     }
     assert not (tmp_path / "out").exists()
 

@@ -73,7 +73,7 @@ def test_every_script_follows_a_searched_row() -> None:
             others.append(other)
         assert others[-1] in (*search.SEARCHED, *search.BACK_TRANSLATED)
     assert (search.closest("src_elmo_bert"), search.closest("tgt_deep")) == ("src_elmo", "tgt_ft")
-    assert (search.closest("shared_bitext_bpe"), search.closest("lstm")) == ("shared", "baseline")
+    assert (search.closest("shared_bitext_bpe"), search.closest("copied")) == ("shared", "baseline")
 
 
 def test_the_loss_is_that_of_the_best_checkpoint_without_smoothing() -> None:
