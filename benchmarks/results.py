@@ -18,6 +18,7 @@ from rich.table import Table as RichTable
 import lmfusion
 from lmfusion.checkpoint.atomic_files import replacing
 
+ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 150  # of a table, wherever it is printed to
 
 
@@ -110,4 +111,6 @@ def _repeatable(arguments: list[str]) -> list[str]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Path) and value.is_relative_to(ROOT):
+        return str(value.relative_to(ROOT))
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)

@@ -30,6 +30,7 @@ NUMBERS, TRIES, CHOICES = "numbers.json", "tries.json", "choices.json"
 LOG_EVERY = 50
 """Updates between the training log's lines that are kept."""
 _TRAINING = re.compile(r'\| INFO \| train_inner \|.*"num_updates": "?(\d+)')
+_USER_DIR = re.compile(r'"--user-dir",\s*"([^"]+)/lmfusion"')
 _KEPT = re.compile(r"\| INFO \| valid \||loaded [\d,]+ examples from: \S*train\.")
 
 
@@ -144,7 +145,11 @@ def shortened(lines: Iterable[str]) -> str:
 
 
 def without_paths(text: str, out: Path) -> str:
-    """The same without the folders that the repository and the study lie in."""
-    for folder, name in ((out.resolve(), "OUT"), (ROOT, ".")):
+    """The same without the folders that the repository and the study lie in.
+
+    The run may have used the package of another clone: its ``--user-dir`` tells which.
+    """
+    clones = {Path(folder) for folder in _USER_DIR.findall(text) if folder.startswith("/")}
+    for folder, name in ((out.resolve(), "OUT"), *((clone, ".") for clone in sorted(clones | {ROOT}))):
         text = text.replace(f"{folder}/", f"{name}/").replace(str(folder), name)
     return text.replace('"./', '"').replace(f"{out}/", "OUT/")
