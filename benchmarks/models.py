@@ -22,6 +22,7 @@ from lmfusion.lm.causal import UniTransformerLanguageModel
 from lmfusion.lm.cloze import BiTransformerLanguageModel
 from lmfusion.lm.loading import describe
 from lmfusion.lm.transformer.config import CausalLMConfig, ClozeLMConfig
+from lmfusion.lm.transformer.layers import Block
 
 lmfusion.install()  # registers models and criterions
 
@@ -81,6 +82,13 @@ def language_model(side: str, sizes: Sizes) -> FairseqLanguageModel:
     )
     family = BiTransformerLanguageModel if side == SOURCE else UniTransformerLanguageModel
     return family.build_model(Namespace(**values), task_of(sizes, targets=["self" if side == SOURCE else "future"]))
+
+
+def compile_blocks(model: torch.nn.Module, backend: str) -> None:
+    """Let a model's transformer blocks be compiled when they are first called."""
+    for block in model.modules():
+        if isinstance(block, Block):
+            block.compile(backend=backend)
 
 
 def fairseq_language_model(sizes: Sizes, blocks: int) -> TransformerLanguageModel:

@@ -1,6 +1,6 @@
 """Pretraining of the language models: tokens/s and memory against a plain implementation and fairseq's transformer_lm.
 
-    lmfusion bench pretraining [--size small|big] [--tokens N] [--rounds N] [--precision P] [--json FILE]
+    lmfusion bench pretraining [--size small|big] [--tokens N] [--rounds N] [--precision P] [--compile] [--json FILE]
 
 "plain" computes the same model on the same weights as a textbook would (benchmarks/plain_lm.py); that both give the
 same logits is checked first. fairseq's transformer_lm has as many blocks as both towers and the joining block together.
@@ -8,19 +8,21 @@ Beside the cloze LM stands a BERT of transformers, where that is installed, with
 reads all words and learns from the 15% that are masked. A step is forward, backward and Adam's update on made-up
 sentences of 20 to 36 tokens; lmfusion's takes its logits in chunks, the others have fairseq's or PyTorch's cross
 entropy. "Of the peak" is the share of what large matrix products reach on this
-machine in the same precision, measured in the same run.
+machine in the same precision, measured in the same run. --compile adds lmfusion with its blocks compiled
+(torch.compile, which needs a C++ compiler); what compiling takes is told and not counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib.util
+import time as clock
 from typing import Any
 
 import memory
 import torch
 from masked_bert import MaskedTraining, masked_bert
-from models import SOURCE, TARGET, fairseq_language_model, language_model
+from models import SOURCE, TARGET, compile_blocks, fairseq_language_model, language_model
 from options import FP32, device, flags, parse
 from plain_lm import PlainLM
 from results import Table, report
@@ -31,6 +33,7 @@ from torch import nn
 from lmfusion.operations import product
 
 BATCHES, OURS, PLAIN, FAIRSEQ, BERT = 3, "lmfusion", "plain", "fairseq transformer_lm", "Hugging Face BERT"
+COMPILED = "lmfusion, compiled"
 CRITERION, OURS_CRITERION = "cross_entropy", "chunked_cross_entropy"
 CLOZE, CAUSAL = "cloze", "causal"
 COLUMNS = ["", "tokens/s", "time / lmfusion's", "operations / lmfusion's", "of the peak", "peak memory"]
@@ -45,7 +48,9 @@ def build(kind: str, name: str, args: argparse.Namespace) -> nn.Module:
     if name == FAIRSEQ:
         return fairseq_language_model(args.sizes, blocks)
     lm = language_model(SOURCE if kind == CLOZE else TARGET, args.sizes)
-    return lm if name == OURS else PlainLM(lm)
+    if name == COMPILED:
+        compile_blocks(lm, "inductor")
+    return PlainLM(lm) if name == PLAIN else lm
 
 
 def start(kind: str, name: str, args: argparse.Namespace) -> Training:
@@ -54,12 +59,19 @@ def start(kind: str, name: str, args: argparse.Namespace) -> Training:
     samples = [sentences(count, args.sizes, seed, cloze=kind == CLOZE) for seed in range(BATCHES)]
     if name == BERT:
         return MaskedTraining(build(kind, name, args), samples, args)
-    return Training(build(kind, name, args), samples, args, args.criterion if name == OURS else CRITERION)
+    training = Training(
+        build(kind, name, args), samples, args, args.criterion if name in (OURS, COMPILED) else CRITERION
+    )
+    if name == COMPILED:
+        began = clock.monotonic()
+        training.epoch()
+        print(f"{kind} LM: the blocks were compiled in {clock.monotonic() - began:.0f} s, one epoch included")
+    return training
 
 
-def sides_of(kind: str) -> list[str]:
+def sides_of(kind: str, args: argparse.Namespace) -> list[str]:
     """What is compared with each other: for a cloze LM also BERT, where transformers is installed."""
-    known = [OURS, PLAIN, FAIRSEQ]
+    known = [OURS, *([COMPILED] if args.compile else []), PLAIN, FAIRSEQ]
     if kind != CLOZE:
         return known
     if importlib.util.find_spec("transformers") is None:
@@ -99,7 +111,7 @@ def matrix_peak(args: argparse.Namespace) -> float:
 
 def measure(kind: str, args: argparse.Namespace, arguments: list[str] | None) -> tuple[Table, dict[str, Any]]:
     """All sides of one kind of language model."""
-    sides = sides_of(kind)
+    sides = sides_of(kind, args)
     peaks = {} if args.no_memory else memory.peaks(__file__, arguments, [f"{kind} {name}" for name in sides])
     difference = check_equal(kind, args)
     print(f"{kind} LM: logits of lmfusion and the plain implementation differ by at most {difference:.1e} in fp32")
@@ -123,6 +135,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--tokens", type=int, default=1500, help="padded tokens of a batch (1500)")
     parser.add_argument("--kinds", nargs="+", choices=(CLOZE, CAUSAL), default=[CLOZE, CAUSAL])
     parser.add_argument("--criterion", default=OURS_CRITERION, help=f"of lmfusion's side ({OURS_CRITERION})")
+    parser.add_argument("--compile", action="store_true", help="lmfusion with compiled blocks as well")
     memory.add_flags(parser)
     args = parse(parser, arguments)
     if args.peak_memory_of:

@@ -9,13 +9,12 @@ import memory
 import torch
 import torch.nn.functional as F
 from chunked_loss import FAIRSEQ, TORCH, Step
-from models import SOURCE, language_model
+from models import SOURCE, compile_blocks, language_model
 from options import AUTOCAST, device
 from results import Table
 from steps import LONGEST, Training, sentences
 from timing import alternate
 
-from lmfusion.lm.transformer.layers import Block
 from on_gpu.sections import Budget, Found, Memory, drawn, free
 
 SIZES = (24, 64, 128, 256, 512, 1024)  # MiB of a chunk's logits in float32
@@ -70,9 +69,8 @@ def compiled(args: argparse.Namespace, budget: Budget, found: Found) -> None:
     trainings = {}
     for name in ("as it is", "compiled"):
         model = drawn(lambda: language_model(SOURCE, args.sizes))
-        for block in model.modules() if name == "compiled" else ():
-            if isinstance(block, Block):  # without a C++ compiler, as in a rehearsal, the graph alone is made
-                block.compile(backend="inductor" if device() == "cuda" else "eager")
+        if name == "compiled":  # without a C++ compiler, as in a rehearsal, the graph alone is made
+            compile_blocks(model, "inductor" if device() == "cuda" else "eager")
         trainings[name] = Training(model, samples, args, "chunked_cross_entropy")
     time_of = alternate({name: training.epoch for name, training in trainings.items()}, args.rounds, "compiled")
     table = Table(f"Pretraining of the cloze LM, {tokens:,} tokens a batch", ["blocks", "ms", "time / as it is"])
