@@ -38,7 +38,14 @@ ROWS = {
     "tgt_elmo": "--arch tgt_elmo_tiny --tgt-lm CAUSAL " + FROZEN.format("tgt"),
     "tgt_ft": "--arch tgt_ft_tiny --tgt-lm CAUSAL --tgt-embed-scale 0.5 --tgt-representation-dropout 0.3",
 }
-EARLIER = ("src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", "lstm", "lstm_src_elmo")
+LSTMS = {
+    "lstm": "",
+    "lstm_shdemb": "--share-decoder-input-output-embed",
+    "lstm_src_elmo": "--src-fusion elmo --src-lm CLOZE --src-elmo-dropout 0.1 --src-elmo-affine",
+    "lstm_src_elmo_shdemb": "--src-fusion elmo --src-lm CLOZE --src-elmo-dropout 0.1 --src-elmo-affine "
+    "--share-decoder-input-output-embed",
+}
+EARLIER = ("src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", *LSTMS)
 """Rows of the years before, which are in the first folder alone, as are those with BERT."""
 BERT_ROWS = ("src_elmo_bert", "src_ft_bert")
 # Further ways to use the same language models, which debian_ende has rows of.
@@ -137,6 +144,14 @@ def test_both_folders_have_the_papers_rows() -> None:
     assert names[1] == names[0] - beyond | {"lead", "src_attend"}, "both sides are English"
     for name in ROWS:
         assert scripts(FOLDERS[0])[name] == scripts(FOLDERS[1])[name], "the experiment is the same"
+
+
+def test_rows_of_ones_own_text_are_those_of_the_corpus() -> None:
+    own, corpus = scripts("own"), scripts("debian_ende")
+    with_an_lm_of_their_own = {"denoising", *BERT_ROWS}
+    rows = set(own) & set(corpus) - {"_corpus", *with_an_lm_of_their_own}
+    assert rows >= {*ROWS, *LSTMS, *RIVALS, *PREFIX_LMS}
+    assert {name: own[name] for name in rows} == {name: corpus[name] for name in rows}
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -269,13 +284,14 @@ def test_a_row_of_the_years_before_trains_in_the_same_way(name: str, recipes: Re
     args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
     flags = convert_namespace_to_omegaconf(args).model
     assert flags.encoder_embed_dim == flags.decoder_embed_dim == 192
-    if name.startswith("lstm"):
+    if name in LSTMS:
         check_flags(flags)
+        own = f"--arch lstm_lmfusion {LSTMS[name]}".replace("CLOZE", CLOZE).split()
+        assert command[-len(own) :] == own
     else:
         check_combination(flags)
         assert command[: baseline.index("--save-dir")] == baseline[: baseline.index("--save-dir")]
-    lm = {"lstm": None, "lstm_src_elmo": CLOZE}.get(name, str(earlier))
-    assert (flags.src_lm is None) if lm is None else flags.src_lm.startswith(lm)
+        assert flags.src_lm.startswith(str(earlier))
 
 
 @pytest.mark.parametrize(("kind", "targets"), [("elmo", ["future", "past"]), ("recurrent", ["future"])])
