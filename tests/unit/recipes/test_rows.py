@@ -22,6 +22,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from lmfusion.consumers.lstm_config import check_flags
 from lmfusion.fusion.combinations import check_combination
 from lmfusion.inspection import inspect_checkpoint
+from lmfusion.rows.amounts import TABLE
 
 RECIPES = Path(__file__).parents[3] / "recipes"
 PACKAGE = RECIPES.parent / "lmfusion"
@@ -202,6 +203,22 @@ def test_a_prefix_lm_has_as_many_parameters_in_its_layers_as_the_baseline(name: 
         model = ARCH_MODEL_REGISTRY[args.arch].build_model(cfg, task)
         layers.append(sum(value.numel() for key, value in model.named_parameters() if ".layers." in key))
     assert layers[0] == pytest.approx(layers[1], rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", sorted({(row.channels, row.layers, row.lstm_layers) for row in TABLE}))
+def test_an_lstm_has_about_as_many_parameters_as_the_baseline(size: tuple[int, int, int], recipes: Recipes) -> None:
+    numbers = dict(zip(("S2S_DIM", "S2S_LAYERS", "LSTM_LAYERS"), map(str, size)), S2S_FFN=str(4 * size[0]))
+    dictionary = Dictionary.load(str(RECIPES.parent / "pretrained" / "dict.txt"))
+    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary, cfg=None)
+    counts = []
+    for row in ("baseline", "lstm"):
+        assert recipes.run(f"debian_ende/{row}.sh", **numbers).returncode == 0
+        words = without_user_dir(recipes.command(row, "train"))
+        args = options.parse_args_and_arch(options.get_training_parser(), words)
+        model = ARCH_MODEL_REGISTRY[args.arch].build_model(convert_namespace_to_omegaconf(args).model, task)
+        counts.append(sum(value.numel() for value in model.parameters()))
+    assert 0.8 < counts[1] / counts[0] < 1.2
 
 
 def test_a_denoiser_of_both_languages_has_the_sizes_of_the_row_that_starts_from_it(recipes: Recipes) -> None:
