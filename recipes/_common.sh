@@ -210,9 +210,12 @@ train_seq2seq() {
 elmo() {
     FUSION=(--arch "$1_elmo_tiny" --"$1"-lm "$2" --"$1"-elmo-dropout "$ELMO_DROPOUT" --"$1"-elmo-affine
         --"$1"-embed-scale "$ELMO_SCALE")
-    if [[ "$1" == src && -n "${SRC_LM_CACHE:-}" ]]; then # a folder for what the LM says of the training sentences
-        FUSION+=(--src-lm-cache "$SRC_LM_CACHE" --src-lm-cache-half)
-    fi
+    [[ "$1" != src ]] || lm_cache
+}
+
+# lm_cache: adds to FUSION the folder for what the source LM says of the training sentences, if SRC_LM_CACHE names one.
+lm_cache() {
+    [[ -z "${SRC_LM_CACHE:-}" ]] || FUSION+=(--src-lm-cache "$SRC_LM_CACHE" --src-lm-cache-half)
 }
 
 # src_elmo_shdemb LM: sets SRC_ELMO_SHDEMB to the flags of SRC-ELMO + SHDEMB with this cloze LM.

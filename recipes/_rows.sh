@@ -91,6 +91,14 @@ lstm() {
         --decoder-out-embed-dim "$S2S_DIM" --decoder-attention "${LSTM_ATTENTION:-general}" --dropout "$S2S_DROPOUT")
     TRAIN_FLAGS=("${DEVICE_FLAGS[@]}") # without --cpu-bf16, which is for transformers
     FUSION=(--arch lstm_lmfusion)
+    TRAIN_CRITERION=label_smoothed_cross_entropy # the chunked ones are for transformers, too
+}
+
+# lstm_src_elmo LM: the same, and the encoder reads a learned mix of the frozen LM's layers.
+lstm_src_elmo() {
+    lstm
+    FUSION+=(--src-fusion elmo --src-lm "$1" --src-elmo-dropout "$ELMO_DROPOUT" --src-elmo-affine)
+    lm_cache
 }
 
 # prefix_lm: from here on the rows train a decoder-only model, source and target in one row, with as many parameters in its

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from lmfusion.checkpoint.nesting import check_nesting
 from lmfusion.errors import InputError
 
 # Sizes in a model's configuration from which memory is taken before any weight is looked at.
@@ -18,6 +18,8 @@ _LAYERS = re.compile(r".*_layers$")
 _WIDTHS = re.compile(r".*(_dim|_heads)$")
 _LENGTHS = re.compile(r".*(_positions|tokens_per_sample)$")
 _LONGEST = 10_000_000
+# Bytes of tensors for each that is stored, and beyond these: some models have one layer at many places.
+_SHARED, _SPARE = 8, 256 << 20
 
 
 def check_contents(path: Path, state: Any) -> None:
@@ -32,6 +34,10 @@ def check_contents(path: Path, state: Any) -> None:
     """
     if not isinstance(state, dict) or not isinstance(state.get("model"), dict):
         raise InputError(f"{path} is not a fairseq checkpoint: it has no model weights in it.")
+    try:
+        check_nesting(state)
+    except ValueError as error:
+        raise InputError(f"{path} is damaged or not what it says: {error}. Copy or train it again.") from error
     odd = sorted(str(name) for name, value in state["model"].items() if not _is_weight(name, value))
     if odd:
         raise InputError(f"{path}: these are among its weights and are none: {', '.join(odd[:20])}.")
@@ -49,16 +55,23 @@ def check_contents(path: Path, state: Any) -> None:
 
 
 def _check_storages(path: Path, state: dict[str, Any]) -> None:
-    """Refuse tensors whose shape exceeds their storage: a copy of one could take any amount of memory."""
+    """Refuse tensors that a copy would make far larger than what is stored of them, one by one and together."""
+    stored, total = {}, 0
     for name, tensor in _tensors(state):
-        if tensor.layout != torch.strided or tensor.is_quantized or tensor.is_meta:
-            raise InputError(f"{path}: {name} is no plain tensor, as those of fairseq's checkpoints are.")
-        stored = tensor.untyped_storage().nbytes() - tensor.storage_offset() * tensor.element_size()
-        if tensor.numel() * tensor.element_size() > stored:
+        storage, size = tensor.untyped_storage(), tensor.numel() * tensor.element_size()
+        there = storage.nbytes() - tensor.storage_offset() * tensor.element_size()
+        if size > there:
             raise InputError(
-                f"{path} is damaged or not what it says: {name} of shape {tuple(tensor.shape)} would take "
-                f"{tensor.numel() * tensor.element_size():,} bytes, and {stored:,} are stored. Copy or train it again."
+                f"{path} is damaged or not what it says: {name} of shape {tuple(tensor.shape)} would take {size:,} "
+                f"bytes, and {there:,} are stored. Copy or train it again."
             )
+        stored[storage.data_ptr()] = storage.nbytes()
+        total += size
+    if total > _SHARED * sum(stored.values()) + _SPARE:
+        raise InputError(
+            f"{path} is damaged or not what it says: its tensors are parts of one another and would take {total:,} "
+            f"bytes by themselves, and {sum(stored.values()):,} are stored. Copy or train it again."
+        )
 
 
 def _tensors(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
@@ -68,8 +81,9 @@ def _tensors(value: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
         name, value = todo.pop()
         if isinstance(value, Tensor):
             yield name, value
-        elif isinstance(value, (dict, list, tuple)) and id(value) not in seen:
+        elif isinstance(value, (dict, list, tuple, Namespace)) and id(value) not in seen:
             seen.add(id(value))
+            value = vars(value) if isinstance(value, Namespace) else value
             items = value.items() if isinstance(value, dict) else enumerate(value)
             todo += [(f"{name}.{key}" if name else str(key), inner) for key, inner in items]
 

@@ -12,12 +12,12 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import torch
 
 from lmfusion.checkpoint import frozen_file
 from lmfusion.checkpoint.contents import check_contents
 from lmfusion.checkpoint.files import damage, is_zip, other_kind
+from lmfusion.checkpoint.pickled import accepted, forbidden_name
 from lmfusion.errors import InputError
 
 # Exceptions of torch's reader at a file that was cut or is something else.
@@ -33,15 +33,8 @@ def safe_types(*more: Any) -> torch.serialization.safe_globals:
     Args:
         more: further types to accept. None of these may run code when it is unpickled.
     """
-    try:
-        from numpy._core import multiarray
-    except ImportError:  # NumPy 1.x
-        from numpy.core import multiarray  # type: ignore[no-redef]
-    numbers = [type(np.dtype(name)) for name in ("int64", "int32", "float64", "float32", "bool")]
-    arrays = [multiarray._reconstruct, multiarray.scalar, np.ndarray, np.dtype, *numbers]  # meters of --eval-bleu
-    # Namespace: configuration of models that are registered without a dataclass
-    types, accepted = [Namespace, *arrays, *more], torch.serialization.get_safe_globals()
-    return torch.serialization.safe_globals([kind for kind in types if kind not in accepted])  # leaves it as it was
+    known = torch.serialization.get_safe_globals()
+    return torch.serialization.safe_globals([entry for entry in [*accepted(), *more] if entry not in known])
 
 
 def read_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -79,6 +72,8 @@ def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
             raise InputError(f"{path} is not a checkpoint: {kind}. Give the path of one (…/checkpoint_best.pt).")
         if (found := damage(path)) is not None:
             raise InputError(_damaged(path, found))
+        if (name := forbidden_name(path)) is not None:
+            raise InputError(_asks(path, name))
         mmap = mmap and is_zip(path)  # the old format cannot be mapped
         with safe_types():
             state = torch.load(str(path), map_location="cpu", weights_only=True, mmap=mmap)
@@ -109,12 +104,16 @@ def _refusal(path: Path, error: BaseException) -> str:
     """Describe why a file was not unpickled, without torch's own words, which advise to switch the protection off."""
     asked = re.search(r"(?:GLOBAL|global) [`'\"]?([A-Za-z_][\w.]*)|[Tt]rying to load unsupported \w+ (\S+)", str(error))
     if asked:
-        return (
-            f"{path} was not loaded: it asks to run {asked[1] or asked[2]}, which is not among the plain values and "
-            f"weights a checkpoint consists of. Nothing of it was executed. If you trust its author, have them save "
-            f"weights and configuration only."
-        )
+        return _asks(path, asked[1] or asked[2])
     return f"{path} is not a checkpoint, or is damaged: nothing was loaded. Give the path of a whole checkpoint file."
+
+
+def _asks(path: Path, name: str) -> str:
+    return (
+        f"{path} was not loaded: it asks to run {name[:100]}, which is not among the plain values and weights a "
+        f"checkpoint consists of. Nothing of it was executed. If you trust its author, have them save weights and "
+        f"configuration only."
+    )
 
 
 def stored_model_config(state: dict[str, Any]) -> dict[str, Any]:

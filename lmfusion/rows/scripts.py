@@ -17,6 +17,8 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SOURCE_LM, TARGET_LM, SOURCE_BERT, DENOISER = "lm", "causal_lm", "bert_lm", "denoiser"
 FOLDERS = {SOURCE_LM: "lm", TARGET_LM: "causal", SOURCE_BERT: "bert", DENOISER: "denoiser"}
 """What the run folders of language models are called, in front of the language; that of a denoiser is of both."""
+LATER = {"LSTM_LAYERS": "1"}
+"""Numbers that are not among those which a folder is begun with, so that older folders can have rows with them."""
 _NUMBER = re.compile(r'"\$\{([A-Z][A-Z0-9_]*):=([^}]*)\}"')
 
 
@@ -68,7 +70,7 @@ def needs(row: str) -> list[str]:
 def defaults() -> dict[str, str]:
     """Return the numbers that the scripts know, with their defaults."""
     files = (recipes() / "_common.sh", recipes() / "_rows.sh", recipes() / "own" / "_corpus.sh")
-    return dict(found for file in files for found in _NUMBER.findall(file.read_text(encoding="utf-8")))
+    return {**dict(found for file in files for found in _NUMBER.findall(file.read_text(encoding="utf-8"))), **LATER}
 
 
 def run_folder(script: str, data: Prepared) -> str:

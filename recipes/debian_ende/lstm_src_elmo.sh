@@ -3,5 +3,5 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
-lstm
-row "${FUSION[@]}" --src-fusion elmo --src-lm "$SRC_LM" --src-elmo-dropout "$ELMO_DROPOUT" --src-elmo-affine
+lstm_src_elmo "$SRC_LM"
+row "${FUSION[@]}"

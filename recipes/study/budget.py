@@ -92,8 +92,8 @@ OTHERS = (
     *("baseline", "shared", "src_elmo", "src_elmo_shdemb", "src_ft", "tgt_elmo", "tgt_ft"),
     *("src_attend", "src_initialise", "src_tgt_initialise", "tgt_initialise", "tgt_cold", "tgt_deep", "tgt_lm_prior"),
     *("tgt_shallow", "src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", "src_elmo_bert"),
-    *("src_ft_bert", "lstm", "lstm_src_elmo", "prefix_lm", "prefix_lm_causal"),
-    "denoising",
+    *("src_ft_bert", "lstm", "lstm_shdemb", "lstm_src_elmo", "lstm_src_elmo_shdemb"),
+    *("prefix_lm", "prefix_lm_causal", "denoising", "back_translation", "self_training", "copied"),
 )
 CPU_OTHERS = dataclasses.replace(CPU, name="cpu-others", sizes=(10000,), seeds=(1,), rows=OTHERS, committed="cpu")
 """Other language models and other ways of using one, beside the paper's rows and by their numbers."""

@@ -108,6 +108,7 @@ def closest(row: str) -> str:
     kinds = (
         *(("src_elmo_shdemb", "src_elmo_shdemb"), ("src_elmo", "src_elmo"), ("src_attend", "src_elmo")),
         *(("src_", "src_ft"), ("tgt_elmo", "tgt_elmo"), ("tgt_", "tgt_ft"), ("shared", "shared")),
+        *(("lstm_src_elmo", "lstm_src_elmo"), ("lstm", "lstm")),
     )
     return next((searched for start, searched in kinds if row.startswith(start)), "baseline")
 

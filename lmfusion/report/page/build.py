@@ -130,19 +130,21 @@ def _check(options: Options, runs: Sequence[Run], comparisons: Sequence[Comparis
 def _scores_section(
     comparison: Comparison, options: Options, notices: Notices, bootstrap: Bootstrap
 ) -> tuple[Section, list[Verdict | Table]]:
-    """Return examples, verdict, tables, figures and significance; and those of them that are the answer."""
+    """Return examples, verdicts, tables, figures and significance; and those of them that are the answer."""
     texts = _texts(comparison, options, notices)
     significance = examine(comparison, texts, bootstrap) if options.significance else Significance()
     size = options.size if options.size in comparison.sizes else comparison.focus
     blocks: list[Block] = []
     if texts and texts.sources and (examples := make_examples(comparison, size, texts, options.examples)):
         blocks.append(examples)
-    said = verdict(comparison, size, significance)
+    tested = [(comparison, significance)]
+    if lstms := comparison.of_lstms():
+        tested.append((lstms, examine(lstms, texts, bootstrap) if options.significance else Significance()))
     scores = score_tables(comparison, significance)
-    answers: list[Verdict | Table] = [*([said] if said else []), *scores]
+    answers: list[Verdict | Table] = [said for each, tests in tested if (said := verdict(each, size, tests))]
+    answers += scores
     blocks += [*answers, *difference_figures(comparison, significance)]
-    if table := significance_table(comparison, significance):
-        blocks.append(table)
+    blocks += [table for each, tests in tested if (table := significance_table(each, tests))]
     if costs := cost_table(comparison, scores[0]):
         blocks.append(costs)
     return Section(f"Scores: {comparison.task.title}", blocks), answers

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmfusion.report.page import published
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.row_names import name_rows
 from lmfusion.report.page.runs import Run
-from lmfusion.report.page.strategy import BASELINE, order
+from lmfusion.report.page.strategy import BASELINE, LSTM, order
 from lmfusion.report.page.tasks import Task, TaskGroup, runs_by_task, with_averages
 from lmfusion.runs.hypotheses import headline
 
@@ -77,8 +77,22 @@ class Comparison:
 
     @property
     def baseline(self) -> Row | None:
-        """Return the row that differences are to; the first, if there are several."""
-        return next((row for row in self.rows if row.strategy == BASELINE), None)
+        """Return the row that differences are to: the first baseline, where there is none the first plain LSTM."""
+        bases = (row for strategy in (BASELINE, LSTM) for row in self.rows if row.strategy == strategy)
+        return next(bases, None)
+
+    @property
+    def base(self) -> str:
+        """Return in words what differences are to."""
+        return "the baseline" if self.baseline is None or self.baseline.strategy == BASELINE else self.baseline.name
+
+    def of_lstms(self) -> Comparison | None:
+        """Return the LSTMs beside the plain one; None where that is all there is to compare with, or not there."""
+        rows = [row for row in self.rows if row.strategy.split("+")[0] == LSTM]
+        is_more = any(row.strategy != LSTM for row in rows) and any(row.strategy == LSTM for row in rows)
+        if not is_more or self.baseline in rows:
+            return None
+        return replace(self, rows=rows, slug=f"{self.prefix}lstm")
 
     @property
     def runs(self) -> list[Run]:
@@ -190,7 +204,9 @@ def _notice(title: str, rows: Sequence[Row], notices: Notices) -> None:
             notices.warn(f"{row.name}: {', '.join(runs)} left out of every mean: {reason}.")
     baselines = [row.name for row in rows if row.strategy == BASELINE]
     if not baselines:
-        notices.note(f"{title}: no baseline among the runs, so no differences and ratios to it.")
+        to_lstm = any(row.strategy == LSTM for row in rows)
+        said = f"so differences and ratios are to {LSTM}" if to_lstm else "so no differences and ratios to it"
+        notices.note(f"{title}: no baseline among the runs, {said}.")
     if len(baselines) > 1:
         said = f"{len(baselines)} rows are baselines; differences and ratios are to the first, {baselines[0]}."
         notices.note(f"{title}: {said}")

@@ -85,8 +85,10 @@ class Run:
     def pairs(self) -> int | None:
         """Return the bitext size: that in the data folder's name (the first N pairs), else what the log counts.
 
-        None if nothing is trained, or neither tells.
+        Pairs that were made up beside them do not count. None if nothing is trained, or neither tells.
         """
+        if real := strategy.made_up_pairs(self.flags)[1]:
+            return real
         match = _BITEXT.search((self.flags.data or "").rstrip("/"))
         return int(match[1]) if match else self.loaded_pairs
 

@@ -49,7 +49,7 @@ def _table(
         for row, group in found.groupby("row", sort=False)
     ]
     usual = _usual_seeds(comparison)
-    notes = [f"{_seeds(usual)}, unless a cell says otherwise. {_bold(significance, metrics)}"]
+    notes = [f"{_seeds(usual)}, unless a cell says otherwise. {_bold(comparison, significance, metrics)}"]
     if found["published"].notna().any():
         notes.append(f"paper: {published.source()}.")
     notes += _signatures(comparison, metrics)
@@ -63,16 +63,15 @@ def _seeds(usual: int) -> str:
     return "Mean of two seeds" if usual == 2 else "One seed, so no spread is known"
 
 
-def _bold(significance: Significance, metrics: Sequence[str]) -> str:
+def _bold(comparison: Comparison, significance: Significance, metrics: Sequence[str]) -> str:
     """Say what is bold."""
     tested = {line.result.metric for line in significance.lines}
     if not tested.intersection(metrics):
         return "Nothing is bold, as no difference was tested."
     untested = [metric for metric in metrics if metric not in tested]
     rest = f" {', '.join(untested)}: not tested." if untested else ""
-    return (
-        f"Bold: the best of a column, if its difference to the baseline is more than chance (p below {CHANCE}).{rest}"
-    )
+    difference = f"its difference to {comparison.base}"
+    return f"Bold: the best of a column, if {difference} is more than chance (p below {CHANCE}).{rest}"
 
 
 def _entry(comparison: Comparison, row: Row, metric: str, size: int | None) -> dict[str, object]:

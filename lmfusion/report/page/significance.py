@@ -126,12 +126,13 @@ def significance_table(comparison: Comparison, significance: Significance) -> Ta
     if not rows:
         return None
     notes = [
-        f"Paired bootstrap against the baseline of the same size and seed: {significance.lines[0].result.signature}",
-        f"Bold: p below {CHANCE}. Each p is of its own comparison: among 20 rows that equal the baseline, one can be "
-        "expected below it.",
+        f"Paired bootstrap against {comparison.base} of the same size and seed: {significance.lines[0].result.signature}",
+        f"Bold: p below {CHANCE}. Each p is of its own comparison: among 20 rows that equal {comparison.base}, one "
+        "can be expected below it.",
     ]
     name = f"{comparison.prefix}significance"
-    return Table(name, f"Significance, {comparison.task.title}", COLUMNS, rows, notes, words=(3,))
+    beside = "" if comparison.base == "the baseline" else f" beside {comparison.base}"
+    return Table(name, f"Significance{beside}, {comparison.task.title}", COLUMNS, rows, notes, words=(3,))
 
 
 def _test(

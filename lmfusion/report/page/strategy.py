@@ -7,8 +7,11 @@ import re
 from lmfusion.report.page.command_line import Flags
 
 LM_PRIOR, LSTM, PREFIX_LM, PRETRAINED = "LM-PRIOR", "LSTM", "PREFIX-LM", "PRETRAINED"
+MADE_UP = {"back": "BACK-TRANSLATION", "self": "SELF-TRAINING", "copied": "COPIED", "distilled": "DISTILLED"}
+"""Beginnings of data folders that hold made-up pairs, too (recipes/_rows.sh), and what they are called."""
 BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
 _FUSIONS = {"elmo": "ELMO", "finetune": "FT", "ft": "FT"}
+_MADE_UP = re.compile(r"/(back|self|copied|distilled)-[^/]*-with-([0-9]+)/bitext-[0-9]+/?$")
 _CELL = re.compile(r"(src|tgt)_(elmo|ft)(_|$)")
 
 # Order of the paper's Table 4; what it does not have comes after, in the order of the alphabet.
@@ -47,15 +50,26 @@ def name(flags: Flags) -> str:
     parts = fusions(flags)
     if not parts and flags.has("share-all-embeddings"):
         parts = [SHARED]
-    if flags.has("share-decoder-input-output-embed"):
-        parts = [*(parts or [BASELINE]), SHDEMB]
-    if flags.get("criterion") == "lm_prior":
-        parts = [*(parts or [BASELINE]), LM_PRIOR]
-    if flags.get("finetune-from-model"):
-        parts = [*(parts or [BASELINE]), PRETRAINED]
     if (flags.get("arch") or "").startswith("lstm"):
         parts = [LSTM, *parts]
-    return "+".join(parts) or BASELINE
+    added = {
+        SHDEMB: flags.has("share-decoder-input-output-embed"),
+        LM_PRIOR: flags.get("criterion") == "lm_prior",
+        PRETRAINED: bool(flags.get("finetune-from-model")),
+        MADE_UP.get(made_up_pairs(flags)[0], ""): True,
+    }
+    parts = parts or [BASELINE]
+    return "+".join([*parts, *(part for part, is_there in added.items() if part and is_there)])
+
+
+def made_up_pairs(flags: Flags) -> tuple[str, int]:
+    """Return how a training's data folder calls the pairs made up beside the real ones, and how many are real.
+
+    Returns:
+        "back", "self", "copied" or "distilled"; an empty text and 0 where there are none.
+    """
+    match = _MADE_UP.search(flags.data or "")
+    return (match[1], int(match[2])) if match else ("", 0)
 
 
 def order(strategy: str) -> tuple[int, str]:

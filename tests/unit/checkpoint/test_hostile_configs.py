@@ -118,7 +118,9 @@ def test_tensors_larger_than_what_is_stored(
     (state["model"] if place == "weight" else state.setdefault("last_optimizer_state", {}))["big"] = tensor
     torch.save(state, lm_path)
     for read in (read_checkpoint, load_lm, checkpoint_utils.load_checkpoint_to_cpu):
-        with pytest.raises(InputError, match=r"lm\.pt.*[.]big"):
+        with pytest.raises(
+            InputError, match=r"lm\.pt.*([.]big|_rebuild_)"
+        ):  # of the last two not even the name is read
             read(str(lm_path))
     out = str(tmp_path / "out.pt")
     for words in (["inspect"], ["average", str(lm_path), "--out", out], ["export", "--half", "--out", out]):

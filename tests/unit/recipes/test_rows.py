@@ -22,6 +22,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from lmfusion.consumers.lstm_config import check_flags
 from lmfusion.fusion.combinations import check_combination
 from lmfusion.inspection import inspect_checkpoint
+from lmfusion.rows.amounts import TABLE
 
 RECIPES = Path(__file__).parents[3] / "recipes"
 PACKAGE = RECIPES.parent / "lmfusion"
@@ -38,7 +39,14 @@ ROWS = {
     "tgt_elmo": "--arch tgt_elmo_tiny --tgt-lm CAUSAL " + FROZEN.format("tgt"),
     "tgt_ft": "--arch tgt_ft_tiny --tgt-lm CAUSAL --tgt-embed-scale 0.5 --tgt-representation-dropout 0.3",
 }
-EARLIER = ("src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", "lstm", "lstm_src_elmo")
+LSTMS = {
+    "lstm": "",
+    "lstm_shdemb": "--share-decoder-input-output-embed",
+    "lstm_src_elmo": "--src-fusion elmo --src-lm CLOZE --src-elmo-dropout 0.1 --src-elmo-affine",
+    "lstm_src_elmo_shdemb": "--src-fusion elmo --src-lm CLOZE --src-elmo-dropout 0.1 --src-elmo-affine "
+    "--share-decoder-input-output-embed",
+}
+EARLIER = ("src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", *LSTMS)
 """Rows of the years before, which are in the first folder alone, as are those with BERT."""
 BERT_ROWS = ("src_elmo_bert", "src_ft_bert")
 # Further ways to use the same language models, which debian_ende has rows of.
@@ -139,6 +147,14 @@ def test_both_folders_have_the_papers_rows() -> None:
         assert scripts(FOLDERS[0])[name] == scripts(FOLDERS[1])[name], "the experiment is the same"
 
 
+def test_rows_of_ones_own_text_are_those_of_the_corpus() -> None:
+    own, corpus = scripts("own"), scripts("debian_ende")
+    with_an_lm_of_their_own = {"denoising", *BERT_ROWS}
+    rows = set(own) & set(corpus) - {"_corpus", *with_an_lm_of_their_own}
+    assert rows >= {*ROWS, *LSTMS, *RIVALS, *PREFIX_LMS}
+    assert {name: own[name] for name in rows} == {name: corpus[name] for name in rows}
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_a_row_is_a_few_lines_and_two_rows_differ_in_a_few(folder: str) -> None:
     texts = scripts(folder)
@@ -187,6 +203,22 @@ def test_a_prefix_lm_has_as_many_parameters_in_its_layers_as_the_baseline(name: 
         model = ARCH_MODEL_REGISTRY[args.arch].build_model(cfg, task)
         layers.append(sum(value.numel() for key, value in model.named_parameters() if ".layers." in key))
     assert layers[0] == pytest.approx(layers[1], rel=0.01)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", sorted({(row.channels, row.layers, row.lstm_layers) for row in TABLE}))
+def test_an_lstm_has_about_as_many_parameters_as_the_baseline(size: tuple[int, int, int], recipes: Recipes) -> None:
+    numbers = dict(zip(("S2S_DIM", "S2S_LAYERS", "LSTM_LAYERS"), map(str, size)), S2S_FFN=str(4 * size[0]))
+    dictionary = Dictionary.load(str(RECIPES.parent / "pretrained" / "dict.txt"))
+    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary, cfg=None)
+    counts = []
+    for row in ("baseline", "lstm"):
+        assert recipes.run(f"debian_ende/{row}.sh", **numbers).returncode == 0
+        words = without_user_dir(recipes.command(row, "train"))
+        args = options.parse_args_and_arch(options.get_training_parser(), words)
+        model = ARCH_MODEL_REGISTRY[args.arch].build_model(convert_namespace_to_omegaconf(args).model, task)
+        counts.append(sum(value.numel() for value in model.parameters()))
+    assert 0.8 < counts[1] / counts[0] < 1.2
 
 
 def test_a_denoiser_of_both_languages_has_the_sizes_of_the_row_that_starts_from_it(recipes: Recipes) -> None:
@@ -269,13 +301,14 @@ def test_a_row_of_the_years_before_trains_in_the_same_way(name: str, recipes: Re
     args = options.parse_args_and_arch(options.get_training_parser(), without_user_dir(command))
     flags = convert_namespace_to_omegaconf(args).model
     assert flags.encoder_embed_dim == flags.decoder_embed_dim == 192
-    if name.startswith("lstm"):
+    if name in LSTMS:
         check_flags(flags)
+        own = f"--arch lstm_lmfusion {LSTMS[name]}".replace("CLOZE", CLOZE).split()
+        assert command[-len(own) :] == own
     else:
         check_combination(flags)
         assert command[: baseline.index("--save-dir")] == baseline[: baseline.index("--save-dir")]
-    lm = {"lstm": None, "lstm_src_elmo": CLOZE}.get(name, str(earlier))
-    assert (flags.src_lm is None) if lm is None else flags.src_lm.startswith(lm)
+        assert flags.src_lm.startswith(str(earlier))
 
 
 @pytest.mark.parametrize(("kind", "targets"), [("elmo", ["future", "past"]), ("recurrent", ["future"])])

@@ -68,6 +68,12 @@ def test_what_is_set_by_hand_is_not_changed_by_the_minutes(data: Prepared) -> No
     assert (made.numbers["S2S_UPDATES"], made.numbers["S2S_LR"]) == ("4000", "0.1")
 
 
+def test_the_layers_of_an_lstm_follow_from_the_text_and_can_be_set(data: Prepared) -> None:
+    much = replace(data, pairs=300_000)
+    layers = [plan.new(much, 1, {}, given).numbers["LSTM_LAYERS"] for given in ({}, {"LSTM_LAYERS": "4"})]
+    assert layers == ["3", "4"]
+
+
 @pytest.mark.parametrize("pairs", [1, 2_500, 2_501, 50_000, 10**6, 10**9])
 def test_schedules_end_and_validate_whatever_the_amount(data: Prepared, pairs: int) -> None:
     made = {name: float(value) for name, value in amounts.numbers(replace(data, pairs=pairs)).items()}

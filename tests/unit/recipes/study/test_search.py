@@ -73,6 +73,7 @@ def test_every_script_follows_a_searched_row() -> None:
             others.append(other)
         assert others[-1] in (*search.SEARCHED, *search.BACK_TRANSLATED)
     assert (search.closest("src_elmo_bert"), search.closest("tgt_deep")) == ("src_elmo", "tgt_ft")
+    assert (search.closest("lstm_shdemb"), search.closest("lstm_src_elmo_shdemb")) == ("lstm", "lstm_src_elmo")
     assert (search.closest("shared_bitext_bpe"), search.closest("copied")) == ("shared", "baseline")
 
 

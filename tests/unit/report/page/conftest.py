@@ -27,6 +27,8 @@ STRATEGIES = {
     "src_ft": "--arch src_ft_tiny --src-lm cloze.pt",
     "tgt_elmo": "--arch tgt_elmo_tiny --tgt-lm causal.pt",
     "tgt_ft": "--arch tgt_ft_tiny --tgt-lm causal.pt",
+    "lstm": "--arch lstm_lmfusion",
+    "lstm_src_elmo": "--arch lstm_lmfusion --src-fusion elmo --src-lm cloze.pt",
     "src_elmo_shdemb": "--arch src_elmo_tiny --src-lm cloze.pt --src-elmo-affine --share-decoder-input-output-embed",
 }
 SOURCES = ["one small house", "two old trees", "three green birds"]

@@ -203,6 +203,43 @@ def test_there_is_no_verdict_without_a_baseline_or_a_rival(maker, compared) -> N
     assert verdict(comparison, 2500, Significance()) is None
 
 
+def report(folder: Path, out: Path) -> str:
+    """The page in Markdown of the command over a folder of runs."""
+    assert main(["report", str(folder), "--out", str(out), "--examples", "0"]) == 0
+    return (out / "report.md").read_text(encoding="utf-8")
+
+
+def test_an_lstm_with_a_language_model_is_told_against_the_plain_one_too(maker, compared, tmp_path) -> None:
+    scored(maker, "base", "baseline", damaged(8))
+    scored(maker, "lstm", "lstm", damaged(4))
+    scored(maker, "fused", "lstm_src_elmo", damaged(2))
+    bleu_of = {words: bleu.score(damaged(words), REFERENCES).bleu for words in (8, 4, 2)}
+    page = report(maker.folder, tmp_path / "out")
+    for words, base in ((8, "the baseline"), (4, "LSTM")):
+        assert f"LSTM+SRC-ELMO is {bleu_of[2] - bleu_of[words]:.1f} BLEU above {base}, more than chance" in page
+    lstms = (tmp_path / "out" / "lstm-significance.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert [line.split(",")[0] for line in lstms] == ["LSTM", "LSTM+SRC-ELMO"]
+
+
+def test_without_a_baseline_differences_are_to_the_plain_lstm(maker, compared, tmp_path) -> None:
+    scored(maker, "lstm", "lstm", damaged(6))
+    scored(maker, "fused", "lstm_src_elmo", damaged(2))
+    comparison, significance = examined(maker, compared)
+    assert comparison.of_lstms() is None, "they are all there is"
+    said = verdict(comparison, 2500, significance)
+    assert (said.name, said.baseline) == ("LSTM+SRC-ELMO", "LSTM")
+    assert said.holds
+    assert "baseline" not in report(maker.folder, tmp_path / "out").split("## Speed")[0].replace("no baseline among", "")
+
+
+@pytest.mark.parametrize("others", [["lstm"], ["lstm_src_elmo"], ["src_elmo"]])
+def test_a_plain_lstm_that_is_not_there_or_alone_is_compared_with_nothing(maker, compared, others: list[str]) -> None:
+    scored(maker, "base", "baseline", damaged(6))
+    for name in others:
+        scored(maker, name, name, damaged(4))
+    assert examined(maker, compared)[0].of_lstms() is None
+
+
 def test_the_size_is_named_where_there_are_several(maker, compared) -> None:
     for size in (2500, 5000):
         scored(maker, f"base-{size}", "baseline", damaged(6), size=size)

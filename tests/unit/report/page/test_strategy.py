@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lmfusion.report.page import strategy
 from lmfusion.report.page.command_line import parse
+from lmfusion.report.page.find import Found
+from lmfusion.report.page.runs import Run
 
 
 @pytest.mark.parametrize(
@@ -30,10 +34,29 @@ from lmfusion.report.page.command_line import parse
         ("--arch prefix_lm --share-decoder-input-output-embed", "PREFIX-LM"),
         ("--arch lmfusion_tiny --share-all-embeddings --finetune-from-model x.pt", "SHARED+PRETRAINED"),
         ("--arch prefix_lm --prefix-lm x.pt", "PREFIX-LM+INITIALISE"),
+        ("--arch lstm_lmfusion", "LSTM"),
+        ("--arch lstm_lmfusion --share-decoder-input-output-embed", "LSTM+SHDEMB"),
+        ("--arch lstm_lmfusion --src-fusion elmo --share-decoder-input-output-embed", "LSTM+SRC-ELMO+SHDEMB"),
     ],
 )
 def test_the_papers_names(flags: str, name: str) -> None:
     assert strategy.name(parse(f"fairseq-train data/bitext-100 -s en -t de {flags} --cpu".split())) == name
+
+
+@pytest.mark.parametrize(
+    ("folder", "flags", "name"),
+    [
+        ("back-20000.de-with-10000", "--arch lmfusion_tiny", "baseline+BACK-TRANSLATION"),
+        ("back-20000.de-with-10000", "--arch src_elmo --share-decoder-input-output-embed", None),
+        ("self-plain-20000.en-with-10000", "--arch lmfusion_tiny", "baseline+SELF-TRAINING"),
+        ("copied-plain-20000.de-with-10000", "--arch lstm_lmfusion", "LSTM+COPIED"),
+    ],
+)
+def test_made_up_pairs_are_named_and_do_not_count_as_pairs(folder: str, flags: str, name: str | None) -> None:
+    words = f"fairseq-train OUT/data/{folder}/bitext-29876 -s en -t de {flags} --seed 3".split()
+    run = Run(Found(Path("run"), "run"), record={"steps": {"train": {"command": words}}})
+    assert run.pairs == 10_000
+    assert run.strategy == (name or "SRC-ELMO+SHDEMB+BACK-TRANSLATION")
 
 
 def test_a_flag_of_the_hydra_command_counts_as_well() -> None:

@@ -1,0 +1,165 @@
+"""A small file that would take much memory when it is read, copied or printed is refused before."""
+
+from __future__ import annotations
+
+import resource
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from numpy._core import multiarray
+
+from lmfusion import cli
+from lmfusion.checkpoint.nesting import check_nesting
+from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.errors import InputError
+
+HUGE = 300_000_000
+MEBIBYTE = 1 << 20
+
+
+class Call:
+    """Is stored as a call of a function."""
+
+    def __init__(self, function: Any, *arguments: Any) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self) -> Any:
+        return self.call
+
+
+def peak() -> int:
+    """Bytes of memory that this process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def saved(path: Path, old_format: bool = False, **entries: Any) -> Path:
+    """A checkpoint with further entries."""
+    torch.save({"model": {"a": torch.ones(2)}, **entries}, path, _use_new_zipfile_serialization=not old_format)
+    return path
+
+
+CALLS = {
+    "bytes": Call(bytearray, HUGE),
+    "tensor": Call(torch.Tensor, HUGE),
+    "tensor of a type": Call(torch.FloatTensor, HUGE),
+    "storage": Call(torch.UntypedStorage, HUGE),
+    "array": Call(np.ndarray, (HUGE,)),
+    "array to be filled": Call(multiarray._reconstruct, np.ndarray, (HUGE,), b"d"),
+    "number": Call(multiarray.scalar, np.dtype(f"V{HUGE}")),
+    "type": Call(np.dtype, f"V{HUGE}"),
+}
+
+
+@pytest.mark.parametrize("old_format", [False, True], ids=["zip", "2019"])
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_memory_for_a_number_in_the_file(tmp_path: Path, call: Call, old_format: bool) -> None:
+    path = saved(tmp_path / "small.pt", old_format, extra_state={"x": call})
+    assert path.stat().st_size < 3000
+    before = peak()
+    for read in (read_checkpoint, checkpoint_utils.load_checkpoint_to_cpu):
+        with pytest.raises(InputError, match=r"small\.pt"):
+            read(str(path))
+    assert peak() - before < 100 * MEBIBYTE
+
+
+@pytest.mark.parametrize("module", ["numpy._core.multiarray", "numpy.core.multiarray"], ids=["2", "1"])
+def test_meters_of_eval_bleu_are_read_whichever_numpy_wrote_them(tmp_path: Path, module: str) -> None:
+    counts = {"array": np.arange(5) * 3, "number": np.float64(2.5), "int": np.int64(7), "bool": np.array([True, False])}
+    path = saved(tmp_path / "meters.pt", old_format=True, extra_state=counts)  # its pickle has no check sum
+    path.write_bytes(path.read_bytes().replace(b"numpy._core.multiarray", module.encode()))
+    assert module.encode() in path.read_bytes()
+    found = read_checkpoint(path)["extra_state"]
+    assert found["array"].tolist() == [0, 3, 6, 9, 12]
+    assert found["array"].dtype == np.int64
+    assert (found["number"], found["int"], found["bool"].tolist()) == (2.5, 7, [True, False])
+
+
+def itself(kind: type) -> Any:
+    """A container in itself."""
+    inner: Any = [] if kind is list else {} if kind is dict else Namespace()
+    vars(inner).update(x=inner) if kind is Namespace else inner.append(inner) if kind is list else inner.update(x=inner)
+    return inner
+
+
+def doubled(times: int) -> Any:
+    """A list twice in a list twice in a list …"""
+    value: Any = ["x" * 100]
+    for _ in range(times):
+        value = [value, value]
+    return value
+
+
+def nested(times: int) -> Any:
+    """A dictionary in a dictionary in a dictionary …"""
+    value: Any = {}
+    for _ in range(times):
+        value = {"x": value}
+    return value
+
+
+NESTED = {
+    "a list in itself": itself(list),
+    "a dictionary in itself": itself(dict),
+    "a namespace in itself": itself(Namespace),
+    "lists twice in lists": doubled(40),
+    "a long text at many places": ["x" * 100_000] * 1000,
+    "a hundred levels": nested(150),
+}
+PLACES = {
+    "model": lambda value: {"cfg": {"model": {"_name": "transformer_lm", "x": value}}},
+    "unknown section": lambda value: {"cfg": {"x": value}},
+    "args": lambda value: {"args": Namespace(arch="transformer", x=value)},
+    "optimizer": lambda value: {"last_optimizer_state": {"x": value}},
+}
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("value", NESTED.values(), ids=NESTED)
+def test_content_without_end(tmp_path: Path, capsys: pytest.CaptureFixture[str], value: Any, place: Any) -> None:
+    path = saved(tmp_path / "small.pt", **place(value))
+    before = peak()
+    for read in (read_checkpoint, checkpoint_utils.load_checkpoint_to_cpu):
+        with pytest.raises(InputError, match=r"small\.pt is damaged"):
+            read(str(path))
+    assert cli.main(["inspect", str(path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert peak() - before < 100 * MEBIBYTE
+
+
+def test_content_of_a_usual_size_and_depth_is_taken() -> None:
+    shared = {"betas": (0.9, 0.999)}
+    check_nesting({"symbols": [f"w{number}" for number in range(50_000)], "zeros": [0] * 3_000_000})
+    check_nesting({"groups": [shared] * 5000, "deep": nested(50), "twice": doubled(10)})
+
+
+def views(storages: int, parts: int, elements: int) -> dict[str, torch.Tensor]:
+    """Tensors of which many are the same memory."""
+    there = [torch.zeros(elements) for _ in range(storages)]
+    return {f"{number}.{part}": there[number].view(-1) for number in range(storages) for part in range(parts)}
+
+
+def test_many_tensors_of_one_storage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each is as large as what is stored; a copy of each would take 4 GB."""
+    path, out = tmp_path / "small.pt", tmp_path / "out.pt"
+    torch.save({"model": views(1, 1000, 1_000_000)}, path)
+    before = peak()
+    for words in (["inspect"], ["average", str(path), "--out", str(out)], ["export", "--half", "--out", str(out)]):
+        assert cli.main([words[0], str(path), *words[1:]]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert "small.pt" in error
+    assert not out.exists()
+    assert peak() - before < 100 * MEBIBYTE
+
+
+def test_weights_that_are_tied_are_taken(tmp_path: Path) -> None:
+    """Embeddings at three places, and a small model with one layer at a hundred."""
+    torch.save({"model": views(5, 3, 10_000_000)}, tmp_path / "tied.pt")
+    assert len(read_checkpoint(tmp_path / "tied.pt")["model"]) == 15
+    torch.save({"model": views(9, 100, 10_000)}, tmp_path / "layers.pt")
+    assert len(read_checkpoint(tmp_path / "layers.pt")["model"]) == 900
