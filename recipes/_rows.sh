@@ -67,11 +67,19 @@ side_bpe() {
     fi
 }
 
-# finetune SIDE LM: sets FUSION to the flags of a model whose SIDE (src, tgt) reads the LM's top state and trains it.
+# finetune SIDE LM: sets FUSION to the flags of a model whose SIDE (src, tgt) reads the LM's top state and trains it, at
+# FT_LR_SCALE times the learning rate of the rest (1; no number of the block above).
 finetune() {
-    # shellcheck disable=SC2034  # rows use it
     FUSION=(--arch "$1_ft_tiny" --"$1"-lm "$2" --"$1"-embed-scale "$FT_SCALE"
         --"$1"-representation-dropout "$FT_DROPOUT")
+    [[ -z "${FT_LR_SCALE:-}" ]] || FUSION+=(--"$1"-lm-lr-scale "$FT_LR_SCALE")
+}
+
+# finetune_bert LM: the same on the source side for a BERT, which has its normalization behind each block: at the full rate
+# of a translation model it comes to give every word the same state, see docs/bert.md.
+finetune_bert() {
+    FT_LR_SCALE="${FT_LR_SCALE:-0.1}"
+    finetune src "$1"
 }
 
 # earlier_lm KIND: sets SRC_LM to a language model of the years before (see pretrain_earlier.sh), which is trained where

@@ -4,5 +4,5 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
 bert_lm
-finetune src "$BERT"
+finetune_bert "$BERT"
 row "${FUSION[@]}"

@@ -3,5 +3,5 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
-finetune src "$BERT"
+finetune_bert "$BERT"
 row "${FUSION[@]}"
