@@ -91,7 +91,8 @@ def _draw_bars(
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(f"{metric} difference to {comparison.base}")
         caption = f"{metric} minus that of {comparison.base}, means over the seeds of both, "
-        caption += f"{size_name(size)} sentence pairs. Thick bars: more than chance (p below {CHANCE}); thin, hollow ones: no more, or not tested."
+        caption += f"{size_name(size)} sentence pairs. "
+        caption += f"Thick bars: more than chance (p below {CHANCE}); thin, hollow ones: no more, or not tested."
         if any(significance.interval(row, size, metric) for row, _ in rivals):
             caption += " Lines: 95% interval of the paired bootstrap."
         elif _any_spread(lines):
