@@ -45,14 +45,17 @@ def folder(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
+ROWS = ("baseline", "src_elmo", "shared", "lstm", "lstm_src_elmo_shdemb")
+
+
 @pytest.fixture(scope="module")
 def runs(folder: Path) -> Path:
-    """Two rows, trained."""
+    """Two rows, trained, and then the others."""
     numbers = [f"{name}={value}" for name, value in TINY.items()]
     words = ["train", "data", "--rows", "baseline,src_elmo", "--out", "runs/mine", "--set", *numbers]
     done = run(folder, *words)
     assert "$ fairseq-train data/bitext-all" in done.stdout
-    again = run(folder, *words[:3], "baseline,src_elmo,shared", *words[4:], "--jobs", 1, "--title", "Mine")
+    again = run(folder, *words[:3], ",".join(ROWS), *words[4:], "--jobs", 1, "--title", "Mine")
     assert again.stdout.count("finished before") >= 3, "what is finished is not done again"
     changed = run(folder, *words, "S2S_LR=0.1", status=2)
     assert "S2S_LR" in changed.stderr
@@ -80,7 +83,7 @@ def test_the_same_files_are_not_prepared_again_and_others_are_refused(folder: Pa
 
 @pytest.mark.slow
 def test_rows_end_in_scores_and_a_report(runs: Path) -> None:
-    for row in ("baseline", "src_elmo", "shared"):
+    for row in ROWS:
         assert (runs / row / "scores.json").is_file()
     assert (runs / "report" / "report.html").stat().st_size > 10_000
 
@@ -124,14 +127,17 @@ def test_a_language_model_of_the_text_reads_plain_text(runs: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_packed_translates_where_nothing_else_is(runs: Path, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("row", "arch"), [("src_elmo", "src_elmo_tiny"), ("lstm_src_elmo_shdemb", "lstm_lmfusion")])
+def test_what_is_packed_translates_where_nothing_else_is(
+    runs: Path, folder: Path, tmp_path: Path, row: str, arch: str
+) -> None:
     sentences = (folder / "data" / "text" / "test.en").read_text(encoding="utf-8").splitlines()[:7]
     (folder / "new.en").write_text("\n".join([*sentences[:3], "", *sentences[3:]]) + "\n", encoding="utf-8")
-    here = run(folder, "translate", "runs/mine/src_elmo", "new.en", "--beam", 2).stdout
+    here = run(folder, "translate", f"runs/mine/{row}", "new.en", "--beam", 2).stdout
     assert len(here.splitlines()) == 8
     assert here.splitlines()[3] == ""
 
-    run(folder, "pack", "runs/mine/src_elmo", "--out", tmp_path / "m.lmf", "--full", "--licence", "CC0")
+    run(folder, "pack", f"runs/mine/{row}", "--out", tmp_path / "m.lmf", "--full", "--licence", "CC0")
     away = tmp_path / "elsewhere"
     away.mkdir()
     shutil.move(tmp_path / "m.lmf", away)
@@ -141,7 +147,7 @@ def test_what_is_packed_translates_where_nothing_else_is(runs: Path, folder: Pat
         assert run(away, "translate", "m.lmf", "--beam", 2, text=piped).stdout == here
         model = lmfusion.load_model(away / "m.lmf")
         assert model.translate(["", *sentences[:3]], beam=2) == ["", *here.splitlines()[:3]]
-        assert "src_elmo_tiny" in run(away, "inspect", "m.lmf").stdout
+        assert arch in run(away, "inspect", "m.lmf").stdout
     finally:
         os.rename(folder / "gone", folder / "data")
 

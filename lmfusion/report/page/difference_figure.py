@@ -57,10 +57,9 @@ def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, 
             axes.plot(sizes_known, values_known, color=colour, linestyle=":", label=label)
         _axes(axes, sorted({size for _, points in lines for size, _, _ in points}), metric)
         legend_below(canvas, axes)
-        caption = f"{metric} minus that of {comparison.base}, means over the seeds of both, against the number of sentence pairs"
-        caption += " (logarithmic)" + (
-            "; bars: standard deviation of the strategy's seeds" if _any_spread(lines) else ""
-        )
+        caption = f"{metric} minus that of {comparison.base}, means over the seeds of both, "
+        caption += "against the number of sentence pairs (logarithmic)"
+        caption += "; bars: standard deviation of the strategy's seeds" if _any_spread(lines) else ""
         caption += "; dotted: the paper." if known else "."
         return finish(canvas, name, f"{metric} difference to {comparison.base}, {comparison.task.title}", caption)
 
@@ -91,8 +90,9 @@ def _draw_bars(
         axes.set_ylim(len(rivals) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(f"{metric} difference to {comparison.base}")
-        caption = f"{metric} minus that of {comparison.base}, means over the seeds of both, {size_name(size)} sentence pairs."
-        caption += f" Thick bars: more than chance (p below {CHANCE}); thin, hollow ones: no more, or not tested."
+        caption = f"{metric} minus that of {comparison.base}, means over the seeds of both, "
+        caption += f"{size_name(size)} sentence pairs. "
+        caption += f"Thick bars: more than chance (p below {CHANCE}); thin, hollow ones: no more, or not tested."
         if any(significance.interval(row, size, metric) for row, _ in rivals):
             caption += " Lines: 95% interval of the paired bootstrap."
         elif _any_spread(lines):

@@ -125,8 +125,9 @@ def significance_table(comparison: Comparison, significance: Significance) -> Ta
         rows.append([*known, Cell(ends[0], best=is_bold), *cells(*ends[1:])])
     if not rows:
         return None
+    signature = significance.lines[0].result.signature
     notes = [
-        f"Paired bootstrap against {comparison.base} of the same size and seed: {significance.lines[0].result.signature}",
+        f"Paired bootstrap against {comparison.base} of the same size and seed: {signature}",
         f"Bold: p below {CHANCE}. Each p is of its own comparison: among 20 rows that equal {comparison.base}, one "
         "can be expected below it.",
     ]
