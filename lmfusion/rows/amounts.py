@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lmfusion.text.prepared import Prepared
+from lmfusion.text.prepared import TRANSLATION, Prepared
 
 LM_TOKENS = 2048
 """Symbols an update of a language model."""
 PASSES = 4
 """Over the plain text, of a language model."""
+FEW = 20_000
+"""Pairs up to which an LSTM is the row to begin with: with 10,000 it has twice the transformer's BLEU (docs/own_text.md)."""
 LEAST_UPDATES, MOST_LM_UPDATES = 300, 100_000
 
 
@@ -59,6 +61,13 @@ LARGEST = Amount(0, 100_000, 0.0007, 4_000, 25_000, 512, 6, 8, 3, 0.1, False)
 def amount(pairs: int) -> Amount:
     """Return the row of the table for so many training pairs."""
     return next((row for row in TABLE if pairs <= row.pairs), LARGEST)
+
+
+def rows(data: Prepared) -> str:
+    """Return the rows to begin with: LSTMs where there are few pairs of translations."""
+    if data.pairs <= FEW and data.kind == TRANSLATION and not data.tokenizers:
+        return "baseline,lstm,lstm_src_elmo"
+    return "baseline,src_elmo_shdemb"
 
 
 def numbers(data: Prepared) -> dict[str, str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from lmfusion.rows import amounts
 from lmfusion.text.corpus import BITEXT_SPLITS, MONO_SPLITS
 from lmfusion.text.prepared import Prepared
 
@@ -19,7 +20,6 @@ UNKNOWN = 3
 """The number that every dictionary of fairseq has for it."""
 AT_ONCE = 1 << 24
 """Symbols to compare."""
-ROWS = "baseline,src_elmo_shdemb"
 
 
 @dataclass(frozen=True)
@@ -122,5 +122,5 @@ def show(data: Prepared, texts: list[Text], left_out: dict[str, list[int]]) -> N
     console.print(table)
     sides = {"src": data.source, "tgt": data.target}
     flags = "".join(f" --{flag}-lm FOLDER" for flag, side in sides.items() if side in data.tokenizers)
-    line = f"Next: lmfusion train {data.folder} --rows {ROWS}{flags} --out runs/mine"
+    line = f"Next: lmfusion train {data.folder} --rows {amounts.rows(data)}{flags} --out runs/mine"
     console.print(line, markup=False, highlight=False)
