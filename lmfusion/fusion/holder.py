@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -18,6 +17,7 @@ from lmfusion.errors import InputError
 from lmfusion.fusion.config import SIDES
 from lmfusion.fusion.denoiser import fit_denoiser
 from lmfusion.fusion.interface import Fusion
+from lmfusion.lm.description import check_described, read_side
 from lmfusion.lm.transformer.base import check_beam
 
 logger = logging.getLogger(__name__)
@@ -129,7 +129,9 @@ def use_stored_lm(cfg: Any) -> bool:
     missing = [side for side in given if not Path(getattr(cfg, f"{side}_lm")).exists()]
     path = checkpoint_to_start_from(cfg) if missing else None
     if path is not None:
-        stored = stored_model_config(read_checkpoint(path))
+        state = read_checkpoint(path)
+        check_described(path, state)
+        stored = stored_model_config(state)
         for side in missing:
             setattr(cfg, f"{side}_lm_config", stored.get(f"{side}_lm_config"))
     return any(getattr(cfg, f"{side}_lm_config", None) for side in _PLACES)
@@ -165,11 +167,15 @@ def check_same_lms(cfg: Any, built: Any) -> None:
     stored = stored_model_config(read_checkpoint(path))
     for side in sides:
         before, now = stored.get(f"{side}_lm_config"), getattr(built, f"{side}_lm_config")
-        if before and now and json.loads(before).get("fingerprint") != json.loads(now)["fingerprint"]:
+        if before and now and _fingerprint(side, before) != _fingerprint(side, now):
             raise InputError(
                 f"{path} was trained with another language model than {getattr(cfg, f'{side}_lm')}, which would be "
                 f"ignored: give the one it was trained with as --{side}-lm, or restart in another --save-dir."
             )
+
+
+def _fingerprint(side: str, stored: Any) -> Any:
+    return read_side(f"{side}_lm_config", stored).get("fingerprint")
 
 
 def checkpoint_to_start_from(cfg: Any) -> Path | None:
