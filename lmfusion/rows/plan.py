@@ -156,9 +156,8 @@ def check_minutes(minutes: float, spent: float, seconds: Mapping[str, float], jo
     """
     least = spent + LEAST * max(one / share for one, share in _stages(seconds, jobs).values()) / 60 / RESERVE
     if least > minutes:
-        raise InputError(
-            f"--minutes {minutes:g}: too short; here {', '.join(seconds)} take {math.ceil(least)} at least."
-        )
+        what = f"{', '.join(seconds)} take {math.ceil(least)} at least"
+        raise InputError(f"--minutes {minutes:g}: too short; here {what}. Give more, or fewer --rows.")
 
 
 def whole_minutes(plan: Plan, spent: float, seconds: Mapping[str, float], jobs: int) -> float:
