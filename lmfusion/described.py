@@ -11,7 +11,7 @@ from lmfusion.checkpoint.reading import first_line
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import SIDE_NAMES
 from lmfusion.fusion.denoiser import CODES
-from lmfusion.lm.old_checkpoints import modern_side
+from lmfusion.lm.description import read_side
 
 
 def model_config(state: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,14 +23,7 @@ def model_config(state: Mapping[str, Any]) -> dict[str, Any]:
 def stored_lm(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration's description of a side's language model; refuse a damaged one."""
     name = f"{side}_lm_config"
-    stored = config.get(name) or {}
-    try:
-        values = json.loads(stored) if isinstance(stored, str) else stored
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"its {name} is damaged ({first_line(error)}). Copy or train it again.") from error
-    if not isinstance(values, dict) or not isinstance(values.get("lm", {}), dict):
-        raise InputError(f"its {name} is damaged (it describes no language model). Copy or train it again.")
-    return modern_side(values)
+    return read_side(name, config.get(name))
 
 
 def start(side: str, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
 from lmfusion.fusion.denoiser import CODES
 from lmfusion.fusion.elmo import chosen_states
 from lmfusion.fusion.holder import PREFIX
+from lmfusion.lm.description import check_described
 from lmfusion.lm.huggingface_config import ADAPTER
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import FAMILIES
@@ -99,6 +100,7 @@ def inspect_checkpoint(path: str | Path) -> Inspection:
         InputError: if the file is missing, damaged, unsafe or not a checkpoint, or its configuration cannot be read.
     """
     state = read_checkpoint(path)
+    check_described(Path(path), state)
     try:
         return _described(path, state)
     except InputError as error:

@@ -19,6 +19,9 @@ SPARE = 2 << 30
 TIMES = 8
 """Times a file's size that its weights may take: from half precision to float32 is 2, initialisation makes copies."""
 
+LEAST = 16 << 10
+"""Bytes that a tensor counts at least, so that the modules around small ones are bounded, too."""
+
 
 class _Budget(TorchDispatchMode):
     """A torch mode that counts the bytes of new tensors before they are made, and stops at a limit.
@@ -44,7 +47,7 @@ def _bytes_made(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> int:
     if any(argument.name == "device" for argument in func._schema.arguments):  # empty, zeros, arange …
         sizes = {name: value for name, value in kwargs.items() if name not in ("generator", "pin_memory")}
         made = func(*args, **{**sizes, "device": torch.device("meta")})
-        return int(made.numel() * made.element_size())
+        return max(int(made.numel() * made.element_size()), LEAST)
     tensors = [argument for argument in args if isinstance(argument, Tensor)]
     if func is torch.ops.aten.repeat.default:
         return int(tensors[0].numel() * prod(args[1]) * tensors[0].element_size())

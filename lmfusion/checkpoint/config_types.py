@@ -14,9 +14,9 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Optional
 
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from omegaconf import MISSING, DictConfig, ListConfig, OmegaConf
 
 from lmfusion.checkpoint.literals import evaluate
 from lmfusion.errors import InputError
@@ -46,22 +46,32 @@ def check_types(path: Path, state: Mapping[str, Any]) -> None:
     for section, values in sections.items():
         values = vars(values) if isinstance(values, Namespace) else values
         if isinstance(values, dict):
-            check_fields(path, values, _kinds(section, values.get("_name") or values.get("arch")))
+            name = values.get("_name") or values.get("arch")
+            if not isinstance(name, (str, type(None))):
+                raise InputError(
+                    f"{path} is damaged or not what it says: _name of its configuration is {str(name)[:100]!r} "
+                    f"({type(name).__name__}), where the name of a {section} belongs. Nothing of it was used."
+                )
+            kinds, is_dataclass = _kinds(section, name)
+            check_fields(path, values, kinds, as_text=is_dataclass)
 
 
-def check_fields(path: Path, values: Mapping[Any, Any], kinds: Mapping[str, Any]) -> None:
+def check_fields(
+    path: str | Path, values: Mapping[Any, Any], kinds: Mapping[str, Any], *, as_text: bool = False
+) -> None:
     """Refuse configuration values that are not of the types given for their names.
 
     Args:
         path: for messages.
         values: by name.
         kinds: types as dataclasses write them, by name; others are not looked at.
+        as_text: take a number that is written as text, which OmegaConf reads.
 
     Raises:
         InputError: naming the field, its type and the value.
     """
     for name in values.keys() & kinds.keys():
-        if not _fits(kinds[name], values[name]):
+        if not _fits(kinds[name], values[name], as_text):
             wanted = getattr(kinds[name], "__name__", None) or str(kinds[name])
             raise InputError(
                 f"{path} is damaged or not what it says: {name} of its configuration is {str(values[name])[:100]!r} "
@@ -70,9 +80,18 @@ def check_fields(path: Path, values: Mapping[Any, Any], kinds: Mapping[str, Any]
 
 
 def fields_of(config: Any) -> dict[str, Any]:
-    """Return the types of a dataclass's fields by name."""
-    hints = typing.get_type_hints(config)
-    return {field.name: hints.get(field.name, Any) for field in dataclasses.fields(config) if field.name[0] != "_"}
+    """Return the types of a dataclass's fields by name; None is a value of those whose default is None or a reference.
+
+    Args:
+        config: the dataclass.
+    """
+    hints, found = typing.get_type_hints(config), {}
+    for field in dataclasses.fields(config):
+        if field.name[0] != "_":
+            kind, default = hints.get(field.name, Any), field.default
+            refers = isinstance(default, str) and (default == MISSING or _REFERENCE.fullmatch(default))
+            found[field.name] = Optional[kind] if default is None or refers else kind
+    return found
 
 
 def _plain(cfg: Any) -> dict[str, Any]:
@@ -83,8 +102,8 @@ def _plain(cfg: Any) -> dict[str, Any]:
             for name, section in cfg.items_ex(resolve=False)}  # fmt: skip
 
 
-def _kinds(section: str, name: Any) -> dict[str, Any]:
-    """Return the types of a section's fields, as far as they are known."""
+def _kinds(section: str, name: str | None) -> tuple[dict[str, Any], bool]:
+    """Return the types of a section's fields, as far as they are known, and whether they are those of a dataclass."""
     # Not above: what reads a checkpoint without building a model does without fairseq.
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
@@ -93,14 +112,14 @@ def _kinds(section: str, name: Any) -> dict[str, Any]:
 
     registries = {"model": {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY}, "task": TASK_REGISTRY}
     registries |= {group: registry["registry"] for group, registry in REGISTRIES.items()}
-    if section not in registries:
-        config = fields_of(FairseqConfig).get(section)
-        return fields_of(config) if dataclasses.is_dataclass(config) else {}
-    owner = registries[section].get(name) if isinstance(name, str) else None
-    config = getattr(owner, "__dataclass", None)
+    if section in registries:
+        owner = registries[section].get(name)
+        config = getattr(owner, "__dataclass", None)
+    else:
+        owner, config = None, fields_of(FairseqConfig).get(section)
     if dataclasses.is_dataclass(config):
-        return fields_of(config)
-    return _flags_of(owner) if owner is not None else {}
+        return fields_of(config), True
+    return (_flags_of(owner), False) if owner is not None else ({}, False)
 
 
 def _flags_of(owner: Any) -> dict[str, Any]:
@@ -111,7 +130,7 @@ def _flags_of(owner: Any) -> dict[str, Any]:
     numbers = {action.dest: action.type for action in parser._actions if action.nargs is None}
     switches = {action.dest: bool for action in parser._actions if action.nargs == 0}
     known = {name: kind for name, kind in numbers.items() if kind in (int, float) or _is_reader(kind)}
-    return {**known, **switches}
+    return {name: Optional[kind] for name, kind in {**known, **switches}.items()}  # None: the flag was not given
 
 
 def _is_reader(kind: Any) -> bool:
@@ -119,26 +138,39 @@ def _is_reader(kind: Any) -> bool:
     return isinstance(kind, types.FunctionType) and kind.__module__.startswith("fairseq.")
 
 
-def _fits(kind: Any, value: Any) -> bool:
+def _fits(kind: Any, value: Any, as_text: bool) -> bool:
     """Return True if a value, or what fairseq parses from it if it is text, has a type."""
-    if value is None or kind is Any or (isinstance(value, str) and _REFERENCE.fullmatch(value)):
+    if kind is Any or (as_text and isinstance(value, str) and _REFERENCE.fullmatch(value)):
         return True
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, getattr(types, "UnionType", typing.Union)):
-        return any(_fits(part, value) for part in inner if part is not type(None))
+        return any(_fits(part, value, as_text) for part in inner)
+    if value is None or kind is type(None):
+        return value is None and kind is type(None)
     if kind is str or (isinstance(kind, type) and issubclass(kind, Enum)):
         return isinstance(value, (str, int, float, Enum))
     if _is_reader(kind):
         return not isinstance(value, str) or _can_read(kind, value)
-    if isinstance(value, str) and (kind in (bool, int, float, list) or origin is list):
-        if not _can_read(evaluate, value):
-            return False
-        value = evaluate(value)
     if kind in (bool, int, float):
-        return isinstance(value, (int, float)) and (kind is not int or float(value).is_integer())
+        return _is_number(kind, value) or (as_text and isinstance(value, str) and _can_read(_READERS[kind], value))
     if kind is list or origin is list:
-        return isinstance(value, (list, tuple)) and all(_fits(part, element) for part in inner for element in value)
-    return isinstance(value, (dict, Namespace)) if dataclasses.is_dataclass(kind) else True
+        value = evaluate(value) if isinstance(value, str) and _can_read(evaluate, value) else value
+        return isinstance(value, (list, tuple)) and all(_fits(part, each, as_text) for part in inner for each in value)
+    return isinstance(value, (dict, Namespace)) if dataclasses.is_dataclass(kind) or origin is dict else True
+
+
+def _is_number(kind: Any, value: Any) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and (kind is not int or value.is_integer()))
+
+
+def _switch(text: str) -> bool:
+    """Return the value of one of YAML's words for True and False."""
+    if text.lower() not in ("yes", "y", "on", "true", "1", "no", "n", "off", "false", "0"):
+        raise ValueError(f"{text[:20]!r} is no switch")
+    return text.lower() in ("yes", "y", "on", "true", "1")
+
+
+_READERS: dict[Any, Callable[[str], Any]] = {bool: _switch, int: int, float: float}
 
 
 def _can_read(reader: Callable[[str], Any], text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from lmfusion.errors import InputError
 # Sizes in a model's configuration from which memory is taken before any weight is looked at.
 _LAYERS = re.compile(r".*_layers$")
 _WIDTHS = re.compile(r".*(_dim|_heads)$")
+_NEEDED = re.compile(r"(encoder|decoder)_(ffn_embed_dim|embed_dim|attention_heads)")
 _LENGTHS = re.compile(r".*(_positions|tokens_per_sample)$")
 _LONGEST = 10_000_000
 # Bytes of tensors for each that is stored, and beyond these: some models have one layer at many places.
@@ -105,22 +106,43 @@ def check_sizes(path: Path, state: dict[str, Any]) -> None:
 
     Args:
         path: for messages.
-        state: the checkpoint, complete. Every layer of a model has some weights of its own, and some weight is as
-            wide as it says.
+        state: the checkpoint, complete.
 
     Raises:
         InputError: naming the size.
     """
-    model = (state.get("cfg") or {}).get("model") or {}
-    model, tensors = vars(model) if isinstance(model, Namespace) else model, len(state["model"])
-    numbers = sum(weight.numel() for weight in state["model"].values())
-    for name, value in model.items():
-        if not isinstance(name, str) or not isinstance(value, int):
+    config = (state.get("cfg") or {}).get("model") or state.get("args") or {}
+    check_named_sizes(path, vars(config) if isinstance(config, Namespace) else config, state["model"])
+
+
+def check_named_sizes(path: Path, values: Mapping[Any, Any], weights: Mapping[str, Tensor]) -> None:
+    """Refuse sizes that weights cannot have: every layer has some of its own, and some weight is as wide as it says.
+
+    Args:
+        path: for messages.
+        values: of a configuration, by name.
+        weights: of the checkpoint, by name.
+
+    Raises:
+        InputError: naming the size.
+    """
+    numbers = sum(weight.numel() for weight in weights.values())
+    for name, value in values.items():
+        size = _whole(value)
+        if not isinstance(name, str) or size is None:
             continue
-        limits = ((_LAYERS, tensors), (_WIDTHS, max(numbers, 1)), (_LENGTHS, _LONGEST))
-        limit = next((limit for pattern, limit in limits if pattern.match(name)), value)
-        if value > limit or (value < -1 and not _LAYERS.match(name)):
+        limits = ((_LAYERS, len(weights)), (_WIDTHS, max(numbers, 1)), (_LENGTHS, _LONGEST))
+        limit = next((limit for pattern, limit in limits if pattern.match(name)), size)
+        if size > limit or size < (1 if _NEEDED.fullmatch(name) else -1 if not _LAYERS.match(name) else size):
             raise InputError(
-                f"{path} is damaged or not what it says: {name} is {value:,}, and it has {tensors:,} tensors with "
+                f"{path} is damaged or not what it says: {name} is {size:,}, and it has {len(weights):,} tensors with "
                 f"{numbers:,} numbers."
             )
+
+
+def _whole(value: Any) -> int | None:
+    """Return the whole number that OmegaConf would read in a value; None if there is none."""
+    try:
+        return int(value) if isinstance(value, (int, float, str)) else None
+    except (ValueError, OverflowError):
+        return None

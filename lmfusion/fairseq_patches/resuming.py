@@ -8,16 +8,18 @@ from typing import Any, Callable
 
 from fairseq.distributed.utils import is_master
 from omegaconf import open_dict
+from omegaconf.errors import OmegaConfBaseException
 
 from lmfusion.checkpoint import frozen_file
 from lmfusion.checkpoint.atomic_files import remove_unfinished
 from lmfusion.checkpoint.config_types import check_types
 from lmfusion.checkpoint.contents import check_sizes
 from lmfusion.checkpoint.locks import lock_folder
-from lmfusion.checkpoint.reading import read_file, safe_types
+from lmfusion.checkpoint.reading import DAMAGE, first_line, read_file, safe_types
 from lmfusion.checkpoint.starting_point import starts_from
 from lmfusion.errors import InputError
 from lmfusion.fairseq_patches import early_stop, text_kit
+from lmfusion.lm.description import check_described
 from lmfusion.training.unknown_symbols import check_unknown_symbols
 
 logger = logging.getLogger(__name__)
@@ -28,11 +30,18 @@ def read_safely(original: Callable[..., Any]) -> Callable[..., Any]:
 
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
         read_file(Path(path), mmap=True)
-        with safe_types():
-            state = original(path, *args, **kwargs)
+        try:
+            with safe_types():
+                state = original(path, *args, **kwargs)
+        except (*DAMAGE, OmegaConfBaseException) as error:
+            raise InputError(
+                f"{path} is damaged or not what it says: its configuration cannot be read ({first_line(error)}). Copy "
+                f"or train it again."
+            ) from error
         state = frozen_file.inline(state, Path(path), read=read_file)
         check_sizes(Path(path), state)
         check_types(Path(path), state)
+        check_described(Path(path), state)
         text_kit.remember(Path(path), state)
         return state
 

@@ -170,3 +170,7 @@ class AttendFusion(Fusion):
     def receive(self, carried: list[Tensor], padding: Tensor) -> None:
         """Keep the top states (B x S x C) and their padding (B x S) for the layers."""
         (self._carried.states,), self._carried.padding = carried, padding
+
+    def name_without(self, name: str) -> str | None:
+        """Return the name of a layer's own attention; attention to the LM is the integration's; see the base class."""
+        return None if ".to_lm." in name else name.replace(".own.", ".")

@@ -24,10 +24,10 @@ from lmfusion.fusion.config import (
 )
 from lmfusion.fusion.interface import Fusion, Side
 from lmfusion.fusion.learning_rates import rate_of
+from lmfusion.lm.description import read_side
 from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import build, describe, load_lm
-from lmfusion.lm.old_checkpoints import modern_side
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ def build_on(
         logger.info(f"{SIDE_NAMES[side]} language model: it knows {known:.1%} of the dictionary's symbols")
     if not stored:
         setattr(cfg, f"{side}_lm_config", json.dumps(_description(lm, symbols or [], kind)))
-    fingerprint = json.loads(getattr(cfg, f"{side}_lm_config"))["fingerprint"]
+    fingerprint = read_side(f"{side}_lm_config", getattr(cfg, f"{side}_lm_config")).get("fingerprint") or ""
     served = describe_side(lm, fingerprint)
     fusion = kind(lm, served, config)
     origin = "a checkpoint of this model" if stored else getattr(cfg, f"{side}_lm")
@@ -125,7 +125,7 @@ def prepare_starts(cfg: Any, task: Any) -> dict[str, tuple[Fusion, Any]]:
 
 
 def _described(stored: str, symbols: list[str], overrides: Any) -> PretrainedLM:
-    return build(modern_side(json.loads(stored))["lm"], symbols, **overrides)
+    return build(read_side("lm_config", stored)["lm"], symbols, **overrides)
 
 
 def _load(cfg: Any, side: str, overrides: Any) -> PretrainedLM:

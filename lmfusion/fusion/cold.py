@@ -86,7 +86,7 @@ class DeepFusion(_Gated):
     """Deep fusion: ``W [x; g h]`` with one gate a position, ``g = sigmoid(v h + b)``.
 
     x are the decoder's features, h the LM's top state (Gulcehre et al. 2015, section 4.2). There a finished translation
-    model is trained further; here all is trained from the start.
+    model is trained further, as here with ``--finetune-from-model``; without it all is trained from the start.
     """
 
     title = "its top state, gated, beside the decoder's features; trained with them"
@@ -104,6 +104,15 @@ class DeepFusion(_Gated):
         gate = torch.sigmoid(self.gate(h))
         fused: Tensor = self.output_layer(torch.cat([x, gate * h], dim=-1))
         return fused
+
+    @torch.no_grad()
+    def join(self) -> None:
+        """Let trained features through as they are, so that the LM's state only adds to them; see :meth:`Fusion.join`.
+
+        The paper's output layer is the translation model's, with more inputs.
+        """
+        width = self.output_layer.out_features
+        self.output_layer.weight[:, :width] = torch.eye(width)
 
 
 def _linear(in_features: int, out_features: int) -> nn.Linear:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -18,6 +17,8 @@ from lmfusion.errors import InputError
 from lmfusion.fusion.config import SIDES
 from lmfusion.fusion.denoiser import fit_denoiser
 from lmfusion.fusion.interface import Fusion
+from lmfusion.fusion.second_stage import SecondStage, find_second_stage
+from lmfusion.lm.description import check_described, read_side
 from lmfusion.lm.transformer.base import check_beam
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,8 @@ class HoldsLMs(nn.Module):
     decoder: Any
     # True while an LM inside was built from a checkpoint's config and has no weights yet.
     needs_weights = False
+    # Until its weights are loaded, of a model that starts from one without a language model.
+    second_stage: SecondStage | None = None
 
     def fusions(self) -> Iterator[tuple[Fusion, nn.Module]]:
         """Yield the integration of each side that has one, with the side's stack."""
@@ -62,6 +65,7 @@ class HoldsLMs(nn.Module):
                 fusion.begin(getattr(cfg, "_get_parent", lambda: None)())
                 fusion.load_into(stack)
             check_same_lms(cfg, built)
+        self.second_stage = find_second_stage(cfg)
         for side in SIDES:
             remember(cfg, f"{side}_lm_config", getattr(built, f"{side}_lm_config"))
 
@@ -87,8 +91,15 @@ class HoldsLMs(nn.Module):
         super().prepare_for_inference_(cfg)  # type: ignore[misc]
 
     def load_state_dict(self, state_dict: Any, *args: Any, **kwargs: Any) -> Any:
-        """Load weights as fairseq does, those of a denoiser too, and note whether the LMs inside have got theirs."""
-        result = super().load_state_dict(fit_denoiser(state_dict, self), *args, **kwargs)
+        """Load weights as fairseq does, and note whether the LMs inside have got theirs.
+
+        Those of a denoiser fit as well, and those of a model without a language model where training starts from one.
+        """
+        weights = fit_denoiser(state_dict, self)
+        if self.second_stage is not None:
+            stage, self.second_stage = self.second_stage, None
+            weights = stage.complete(weights, self)
+        result = super().load_state_dict(weights, *args, **kwargs)
         missing = result.missing_keys if result is not None else []
         self.needs_weights = self.needs_weights and any(".representation.lm." in name for name in missing)
         return result
@@ -129,7 +140,9 @@ def use_stored_lm(cfg: Any) -> bool:
     missing = [side for side in given if not Path(getattr(cfg, f"{side}_lm")).exists()]
     path = checkpoint_to_start_from(cfg) if missing else None
     if path is not None:
-        stored = stored_model_config(read_checkpoint(path))
+        state = read_checkpoint(path)
+        check_described(path, state)
+        stored = stored_model_config(state)
         for side in missing:
             setattr(cfg, f"{side}_lm_config", stored.get(f"{side}_lm_config"))
     return any(getattr(cfg, f"{side}_lm_config", None) for side in _PLACES)
@@ -165,11 +178,15 @@ def check_same_lms(cfg: Any, built: Any) -> None:
     stored = stored_model_config(read_checkpoint(path))
     for side in sides:
         before, now = stored.get(f"{side}_lm_config"), getattr(built, f"{side}_lm_config")
-        if before and now and json.loads(before).get("fingerprint") != json.loads(now)["fingerprint"]:
+        if before and now and _fingerprint(side, before) != _fingerprint(side, now):
             raise InputError(
                 f"{path} was trained with another language model than {getattr(cfg, f'{side}_lm')}, which would be "
                 f"ignored: give the one it was trained with as --{side}-lm, or restart in another --save-dir."
             )
+
+
+def _fingerprint(side: str, stored: Any) -> Any:
+    return read_side(f"{side}_lm_config", stored).get("fingerprint")
 
 
 def checkpoint_to_start_from(cfg: Any) -> Path | None:

@@ -174,6 +174,20 @@ class Fusion(nn.Module):
             stack: fairseq's encoder or decoder.
         """
 
+    def name_without(self, name: str) -> str | None:
+        """Return what a weight is called in the same model without the integration; None if it belongs to it.
+
+        By it a model is trained further from one without a language model: what both have is taken from there. It is
+        asked about all weights but the integration's, which are its own.
+
+        Args:
+            name: of a weight in the model.
+        """
+        return name
+
+    def join(self) -> None:
+        """Change the own parameters for layers that were trained without them; by default they start as always."""
+
 
 Integration = TypeVar("Integration", bound=type[Fusion])
 FUSIONS: dict[str, type[Fusion]] = {}

@@ -12,6 +12,7 @@ from lmfusion.checkpoint.files import is_checkpoint
 from lmfusion.checkpoint.reading import DAMAGE, first_line, model_config, read_checkpoint
 from lmfusion.checkpoint.rewriting import write_checkpoint
 from lmfusion.errors import InputError
+from lmfusion.lm.description import check_description
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.symbols import decode_symbols
 from lmfusion.lm.transformer.reading import lm_architecture
@@ -52,7 +53,9 @@ def read_file(path: Path, build: Callable[[dict[str, Any], list[str]], Pretraine
     """
     state = read_checkpoint(path)
     try:
-        config = json.loads(model_config(path, state)["lm_config"])
+        model = model_config(path, state)
+        config = json.loads(model["lm_config"])
+        check_description("lm_config", {**config, "family": model["_name"]})
         with building_from([path]):
             lm = build(config, decode_symbols(state["model"][_CODES]))
         load_strictly(lm, state["model"], path)

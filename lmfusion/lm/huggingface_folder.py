@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from lmfusion.checkpoint.reading import DAMAGE, first_line
 from lmfusion.errors import InputError
 from lmfusion.lm.huggingface_models import encoder_of, kind_of, settings_of, without_decoder
 from lmfusion.text.import_transformers import import_transformers, quiet
+from lmfusion.text.model_settings import read_settings
 
 LAYER = re.compile(r"(?:^|\.)(?:block|layer|layers|h)\.(\d+)\.")
 """A layer's number in the name of a weight of transformers."""
@@ -24,14 +25,9 @@ def model_type(path: Path) -> str | None:
     Raises:
         InputError: if the config.json cannot be read.
     """
-    file = path / "config.json"
-    if not file.is_file():
+    if not (path / "config.json").is_file():
         return None
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{file} is damaged ({str(error).splitlines()[0]}): download it again.") from error
-    name = found.get("model_type") if isinstance(found, dict) else None
+    name = read_settings(path).get("model_type")
     return name if isinstance(name, str) else ""
 
 
@@ -63,6 +59,7 @@ def read_weights(path: Path, name: str, head: str = "") -> tuple[dict[str, Any],
 
     if (path / "adapter_config.json").is_file():
         raise InputError(f"{path} holds an adapter: merge it into its model (merge_and_unload) and save that.")
+    read_settings(path)
     local = {"local_files_only": True, "trust_remote_code": False}
     more = {"add_pooling_layer": False} if kind.has_pooler and not head else {}
     try:
@@ -73,11 +70,11 @@ def read_weights(path: Path, name: str, head: str = "") -> tuple[dict[str, Any],
                 *(str(path),), config=without_decoder(config, kind), use_safetensors=True, output_loading_info=True,
                 dtype="float32", attn_implementation="eager", **local, **more
             )  # fmt: skip
-    except (SafetensorError, StrictDataclassError, OSError, ValueError, RuntimeError, LookupError, TypeError) as error:
+    except (SafetensorError, StrictDataclassError, *DAMAGE, ArithmeticError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"{path} cannot be read ({str(error).splitlines()[0][:300]}). Its weights have to be a model.safetensors: "
+            f"{path} cannot be read ({first_line(error)}). Its weights have to be a model.safetensors: "
             f"load the model by transformers and save_pretrained it, or download it again."
         ) from error
     _check(path, report, left_out="decoder." if kind.decoder_layers else None)

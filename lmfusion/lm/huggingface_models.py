@@ -12,11 +12,10 @@ from typing import Any
 
 from torch import nn
 
+from lmfusion.checkpoint.reading import DAMAGE, first_line
 from lmfusion.errors import InputError
 from lmfusion.text.import_transformers import import_transformers
-
-MOST_LAYERS = 1000
-"""More are a damaged file's: every layer takes memory, however narrow it is."""
+from lmfusion.text.model_settings import MOST_LAYERS, check_counts
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ KINDS = {
 _LEFT_OUT = {
     *("model_type", "architectures", "auto_map", "transformers_version", "quantization_config", "dtype", "torch_dtype"),
     *("id2label", "label2id", "problem_type", "use_cache", "return_dict", "output_hidden_states", "output_attentions"),
-    *("attn_implementation", "chunk_size_feed_forward"),
+    *("attn_implementation", "experts_implementation", "chunk_size_feed_forward", "num_labels", "name_or_path"),
 }
 """Settings that say nothing of the states, or would choose code."""
 
@@ -125,16 +124,17 @@ def build_model(model_type: str, settings: Mapping[str, Any], changes: Mapping[s
         values.update(_dropouts(model_type, kind, name, probability))
     more = {"add_pooling_layer": False} if kind.has_pooler else {}
     try:
+        check_counts(values)
         config = transformers.AutoConfig.for_model(model_type, **values)
         if not 1 <= config.num_hidden_layers <= MOST_LAYERS:
             raise InputError(f"a {model_type} of {config.num_hidden_layers} layers: give one of 1 to {MOST_LAYERS}.")
         model: nn.Module = transformers.AutoModel.from_config(
             without_decoder(config, kind), trust_remote_code=False, attn_implementation=kind.attention, **more
         )
-    except (StrictDataclassError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"these settings describe no {model_type} ({str(error).splitlines()[0][:200]}).") from error
+    except InputError:
+        raise
+    except (StrictDataclassError, *DAMAGE, ArithmeticError) as error:
+        raise InputError(f"these settings describe no {model_type} ({first_line(error)}).") from error
     encoder: nn.Module = encoder_of(model, kind)
     return encoder
 

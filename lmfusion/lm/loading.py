@@ -16,8 +16,9 @@ import lmfusion.lm.huggingface_causal
 import lmfusion.lm.recurrent
 import lmfusion.lm.static  # noqa: F401
 from lmfusion.checkpoint.files import is_checkpoint
-from lmfusion.checkpoint.reading import read_file
+from lmfusion.checkpoint.reading import DAMAGE, first_line, read_file
 from lmfusion.errors import InputError
+from lmfusion.lm.description import check_description
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
 from lmfusion.lm.old_checkpoints import modern_lm
 from lmfusion.lm.transformer.reading import lm_architecture
@@ -127,15 +128,21 @@ def build(description: dict[str, Any], symbols: Sequence[str], **overrides: Any)
         overrides: values to replace, e.g. ``dropout=0.3``.
 
     Raises:
-        InputError: if the family is not registered, or has no such values.
+        InputError: if the family is not registered, has no such values, or none that go together.
     """
     description = modern_lm(description)
     name = description.pop("family", None)
-    if name not in FAMILIES:
+    if not isinstance(name, str) or name not in FAMILIES:
         raise InputError(
             f"unknown language model family {name!r}; registered are {', '.join(sorted(FAMILIES))}. If it comes from a "
             f"folder of your own, give that folder as --user-dir."
         )
     given = {key: value for key, value in overrides.items() if value is not None}
     _check_overrides(FAMILIES[name], given)
-    return _complete(FAMILIES[name].build(description, list(description.pop("symbols", symbols)), **given))
+    check_description("the language model inside", description)
+    try:
+        return _complete(FAMILIES[name].build(description, list(description.pop("symbols", symbols)), **given))
+    except InputError:
+        raise
+    except (*DAMAGE, ArithmeticError) as error:
+        raise InputError(f"what is said of the language model inside describes none ({first_line(error)}).") from error

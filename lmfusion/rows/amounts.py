@@ -11,7 +11,7 @@ LM_TOKENS = 2048
 PASSES = 4
 """Over the plain text, of a language model."""
 FEW = 20_000
-"""Pairs up to which an LSTM is the row to begin with: with 10,000 it has twice the transformer's BLEU (docs/own_text.md)."""
+"""Pairs up to which an LSTM is to begin with: with 10,000 it has twice the transformer's BLEU (docs/own_text.md)."""
 LEAST_UPDATES, MOST_LM_UPDATES = 300, 100_000
 
 

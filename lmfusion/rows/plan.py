@@ -137,10 +137,8 @@ def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float
     Raises:
         InputError: the time is too short.
     """
+    check_minutes(minutes, spent, seconds, jobs)
     stages = _stages(seconds, jobs)
-    least = spent + LEAST * max(one / share for one, share in stages.values()) / 60 / RESERVE
-    if least > minutes:
-        raise InputError(f"--minutes {minutes:g}: too short; here these rows take {math.ceil(least)} at least.")
     left = (minutes - spent) * 60 * RESERVE
     fitting = {
         name: str(min(int(plan.numbers[name]), int(share * left / one))) for name, (one, share) in stages.items()
@@ -148,6 +146,18 @@ def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float
     free = {name: value for name, value in fitting.items() if name not in plan.set}
     numbers = amounts.schedules({**plan.numbers, **free})
     return Plan(plan.data, plan.seed, plan.language_models, plan.set, {**numbers, **plan.set})
+
+
+def check_minutes(minutes: float, spent: float, seconds: Mapping[str, float], jobs: int) -> None:
+    """Refuse a time in which not even short schedules fit; see :func:`within`, but some scripts may be missing.
+
+    Raises:
+        InputError: saying how many minutes are enough, by the scripts that there are.
+    """
+    least = spent + LEAST * max(one / share for one, share in _stages(seconds, jobs).values()) / 60 / RESERVE
+    if least > minutes:
+        what = f"{', '.join(seconds)} take {math.ceil(least)} at least"
+        raise InputError(f"--minutes {minutes:g}: too short; here {what}. Give more, or fewer --rows.")
 
 
 def whole_minutes(plan: Plan, spent: float, seconds: Mapping[str, float], jobs: int) -> float:

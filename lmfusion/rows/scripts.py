@@ -92,7 +92,7 @@ def environment(data: Prepared, out: Path, numbers: Mapping[str, str], threads: 
         data: prepared text.
         out: folder of all runs.
         numbers: that differ from the scripts' defaults.
-        threads: of a process.
+        threads: of a process, unless OMP_NUM_THREADS says how many.
     """
     own = {name: value for name, value in os.environ.items() if name not in defaults()}
     return {
@@ -108,7 +108,7 @@ def environment(data: Prepared, out: Path, numbers: Mapping[str, str], threads: 
         "SRC_PIECES": str(data.pieces(data.source) or ""),
         "TGT_PIECES": str(data.pieces(data.target) or ""),
         "NO_SETUP": "1",
-        "OMP_NUM_THREADS": str(threads),
+        "OMP_NUM_THREADS": own.get("OMP_NUM_THREADS", str(threads)),
         SHOW: "1",
         STARTED_BY: str(os.getpid()),
         **_source_limit(data, numbers),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -14,20 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from lmfusion.errors import InputError
-from lmfusion.rows import jobs, plan, scripts
+from lmfusion.rows import calibration, jobs, plan, scripts
 from lmfusion.rows.jobs import Places
 from lmfusion.rows.plan import Plan
 from lmfusion.runs.log_tail import last_words
 from lmfusion.text import prepared
 from lmfusion.text.prepared import Prepared
 
-CALIBRATION, CALIBRATED = ".calibration", "30"
+CALIBRATION = ".calibration"
 STATES = "lm-states"
 GIVEN = {scripts.SOURCE_LM: "src", scripts.TARGET_LM: "tgt"}
 """The side whose language model a script trains."""
 MOST_STATES = 28_000
 """Training pairs up to which the frozen LM's states are stored: some 180 KB a pair."""
-_SPEED = re.compile(r'"ups": "([0-9.]+)"')
 
 
 @dataclass(frozen=True)
@@ -138,7 +136,7 @@ def fixed_plan(asked: Asked, where: Places) -> Plan:
         return before
     if asked.minutes is not None:
         began = time.monotonic()
-        seconds = _calibrate(asked, fresh, where)
+        seconds = _calibrate(asked, asked.minutes, fresh, where)
         spent = (time.monotonic() - began) / 60
         whole, wanted = plan.whole_minutes(fresh, spent, seconds, where.count), fresh.numbers
         fresh = plan.within(fresh, asked.minutes, spent, seconds, where.count)
@@ -147,34 +145,42 @@ def fixed_plan(asked: Asked, where: Places) -> Plan:
     return fresh
 
 
-def _calibrate(asked: Asked, fresh: Plan, where: Places) -> dict[str, float]:
-    """Return the seconds of an update of each script, measured over its first ones."""
+def _calibrate(asked: Asked, minutes: float, fresh: Plan, where: Places) -> dict[str, float]:
+    """Return the seconds of an update of each script.
+
+    Raises:
+        InputError: a script fails, or the minutes are too few.
+    """
     out = asked.out / CALIBRATION
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    short = dict.fromkeys(("LM_UPDATES", "S2S_UPDATES"), CALIBRATED)
+    short = dict.fromkeys(("LM_UPDATES", "S2S_UPDATES"), str(calibration.UPDATES))
     never = dict.fromkeys(("LM_VALIDATE_EVERY", "S2S_VALIDATE_EVERY"), "1000000")
     numbers = {**fresh.numbers, **short, **never}
-    found = {}
-    for stage in (asked.lms(), list(asked.rows)):
-        if stage:
-            print(f"Measuring the speed of {', '.join(stage)}: {CALIBRATED} updates each", flush=True)
-        failed = _run(asked, stage, numbers, where, out, log=out / "log")
-        if failed:
+
+    def run(names: Sequence[str], beside: int) -> None:
+        if failed := _run(asked, names, numbers, where, out, log=out / "log", beside=beside):
             raise InputError(f"{failed[0]} fails: {last_words(out / 'log')}")
-        for script in stage:
-            log = out / scripts.run_folder(script, asked.data) / "train.log"
-            speeds = [float(each) for each in _SPEED.findall(log.read_text(encoding="utf-8")) if float(each) > 0]
-            found[script] = 1 / (sum(speeds[1:]) / len(speeds[1:]) if speeds[1:] else speeds[0])
+
+    def folder(script: str) -> Path:
+        return out / scripts.run_folder(script, asked.data)
+
+    found = calibration.measure((asked.lms(), asked.rows), minutes, where.count, run, folder)
     shutil.rmtree(out)
     return found
 
 
 def _run(
-    asked: Asked, names: Sequence[str], numbers: dict[str, str], where: Places, out: Path, log: Path | None = None
+    asked: Asked,
+    names: Sequence[str],
+    numbers: dict[str, str],
+    where: Places,
+    out: Path,
+    log: Path | None = None,
+    beside: int | None = None,
 ) -> list[str]:
-    """Run scripts; return the names of those that failed."""
-    threads = 1 if where.gpus else where.threads(len(names))
+    """Run scripts, with the threads of one among so many; return the names of those that failed."""
+    threads = 1 if where.gpus else where.threads(beside or len(names))
     own = {"SEED": str(asked.seed), **numbers}
     for side, path in asked.language_models.items():
         own[f"{side.upper()}_LM"] = str(path)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmfusion.errors import InputError
 from lmfusion.text.import_transformers import import_transformers, quiet
+from lmfusion.text.model_settings import read_settings
 from lmfusion.text.tokenizers_errors import ROLES, TokenizersErrors, check_table, first_line
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class PieceTokenizer:
             InputError: if there is none, it is a slow one, or its frame around a sentence is not one symbol a side.
         """
         path, transformers = check_folder(folder), import_transformers()
+        read_settings(path)  # transformers reads them, too
         try:
             with quiet(transformers):
                 loaded = transformers.AutoTokenizer.from_pretrained(

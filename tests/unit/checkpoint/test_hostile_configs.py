@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 from argparse import Namespace
 from pathlib import Path
@@ -18,10 +19,15 @@ from lmfusion.checkpoint.budget import SPARE, building_from
 from lmfusion.checkpoint.config_types import check_types
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
-from lmfusion.lm.loading import load_lm
+from lmfusion.lm.loading import build as build_lm
+from lmfusion.lm.loading import describe, load_lm
 
 HUGE = 10_000_000
 HERE = Path("some.pt")
+
+
+STEP = {"num_updates": 7, "criterion_name": "x", "optimizer_name": "y", "lr_scheduler_state": {}}
+TRAINED = {"optimizer_history": [STEP], "extra_state": {"train_iterator": {"epoch": 1}}}
 
 
 @pytest.fixture
@@ -93,8 +99,9 @@ def test_within_the_bound_a_model_is_the_same_bit_for_bit(dictionary: Any, tmp_p
         lambda: torch.nn.Parameter(torch.Tensor(30_000, 30_000)),
         lambda: [torch.randn(100_000_000) for _ in range(9)],
         lambda: torch.ones(1).new_zeros(10**15),
+        lambda: [torch.zeros(1) for _ in range(1_000_000)],
     ],
-    ids=["product", "repeat", "zeros", "parameter", "many", "new_zeros"],
+    ids=["product", "repeat", "zeros", "parameter", "many", "new_zeros", "many small ones"],
 )
 def test_every_way_to_make_a_large_tensor_is_counted(make: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="asks for"), building_from([tmp_path / "none.pt"]):
@@ -144,7 +151,11 @@ WRONG = [
     ("transformer", "encoder_layers", "print(1)"),
     ("transformer", "encoder_layers", [1]),
     ("transformer", "encoder_layers", float("nan")),
+    ("transformer", "encoder_layers", "6"),
     ("transformer", "dropout", {"a": 1}),
+    ("transformer_lm", "decoder_layers", None),
+    ("transformer_lm", "decoder_layers", "2*3"),
+    ("transformer_lm", "dropout", "a tenth"),
     ("src_elmo_tiny", "src_fusion", ["elmo"]),
     ("src_elmo_tiny", "encoder_learned_pos", "exit()"),
     ("src_elmo_tiny", "src_lm_config", {"lm": {}}),
@@ -183,3 +194,82 @@ def test_values_of_a_task_and_a_criterion_are_checked_too() -> None:
         check_types(HERE, {"cfg": {section: {"_name": name, field: 1}}})
         with pytest.raises(InputError, match=field):
             check_types(HERE, {"cfg": {section: {"_name": name, field: "exit()"}}})
+
+
+@pytest.mark.parametrize("name", [["transformer"], {"a": 1}, 5], ids=str)
+@pytest.mark.parametrize("section", ["model", "task"])
+def test_a_name_that_is_none(section: str, name: Any) -> None:
+    with pytest.raises(InputError, match="_name of its configuration"):
+        check_types(HERE, {"cfg": {section: {"_name": name}}})
+
+
+@pytest.mark.parametrize("number", [HUGE, str(HUGE), float(HUGE), f" {HUGE} "], ids=repr)
+@pytest.mark.parametrize("style", ["dictionary", "namespace", "args"])
+def test_layers_that_the_weights_do_not_have(tmp_path: Path, number: Any, style: str) -> None:
+    """OmegaConf makes a number of each of these."""
+    values = {
+        "_name": "transformer_lm",
+        "arch": "transformer_lm",
+        "task": "language_modeling",
+        "decoder_layers": number,
+    }
+    stored: dict[str, Any] = {"dictionary": {"cfg": {"model": values}}, "args": {"args": Namespace(**values)}}.get(
+        style, {"cfg": {"model": Namespace(**values)}}
+    )
+    torch.save({**TRAINED, "model": {"a": torch.zeros(5000)}, **stored}, tmp_path / "layers.pt")
+    with pytest.raises(InputError, match=r"layers\.pt .*decoder_layers is 10,000,000"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "layers.pt"))
+
+
+@pytest.mark.parametrize(("name", "section"), [("task", "x"), ("task", [1]), ("generation", {"beam": 5})], ids=str)
+def test_a_section_that_fairseq_cannot_read(tmp_path: Path, name: str, section: Any) -> None:
+    cfg = {"model": {"_name": "transformer_lm"}, name: section}
+    torch.save({**TRAINED, "model": {}, "cfg": cfg}, tmp_path / "odd.pt")
+    with pytest.raises(InputError, match=r"odd\.pt is damaged") as caught:
+        checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "odd.pt"))
+    assert "\n" not in str(caught.value)
+
+
+DESCRIBED = [
+    *(("decoder_layers", value) for value in (HUGE, "x", "2", 1.5, [1], None)),
+    *(("decoder_embed_dim", value) for value in (HUGE, "exit()", {}, 0)),
+    *(("decoder_attention_heads", "2"), ("decoder_ffn_embed_dim", -3), ("max_target_positions", 10**12)),
+    *(("dropout", "x"), ("targets", 5), ("targets", "self"), ("symbols", "abc"), ("symbols", 5)),
+    *(("share_decoder_input_output_embed", []), ("single_tower", "no"), ("family", ["cloze"]), ("reading", 5)),
+]
+
+
+def holding(lm: Any, path: Path, side: str, **changes: Any) -> Path:
+    """A checkpoint of a translation model, as far as its language model is concerned."""
+    described = {"lm": {**describe(lm), **changes}, "title": "x", "frozen": True, "fingerprint": "0"}
+    model = {"_name": "transformer_lmfusion", f"{side}_fusion": "elmo", f"{side}_lm_config": json.dumps(described)}
+    weights = {f"encoder.embed_tokens.representation.lm.{name}": value for name, value in lm.state_dict().items()}
+    torch.save({**TRAINED, "model": weights, "cfg": {"model": model}}, path)
+    return path
+
+
+@pytest.mark.parametrize("side", ["src", "tgt"])
+@pytest.mark.parametrize(("name", "value"), DESCRIBED, ids=str)
+def test_a_description_of_the_language_model_inside(
+    make_cloze: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], side: str, name: str, value: Any
+) -> None:
+    path = holding(make_cloze(), tmp_path / "mt.pt", side, **{name: value})
+    before = peak()
+    with pytest.raises(InputError, match=rf"mt\.pt.*({name}|describes no language model)"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    assert cli.main(["inspect", str(path)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert peak() - before < SPARE
+
+
+def test_a_description_that_is_whole_is_taken(make_cloze: Any, make_causal: Any, tmp_path: Path) -> None:
+    for lm in (make_cloze(), make_cloze(targets=("future", "past")), make_causal()):
+        path = holding(lm, tmp_path / "mt.pt", "src", symbols=lm.symbols)
+        assert checkpoint_utils.load_checkpoint_to_cpu(str(path))["cfg"].model.src_fusion == "elmo"
+
+
+@pytest.mark.parametrize("changes", [{"decoder_ffn_embed_dim": -3}, {"decoder_attention_heads": 0}, {"family": {}}])
+def test_sizes_that_no_language_model_has_are_one_line_wherever_it_is_built(make_cloze: Any, changes: Any) -> None:
+    lm = make_cloze()
+    with pytest.raises(InputError):
+        build_lm({**describe(lm), **changes}, lm.symbols)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lmfusion.checkpoint.starting_point import starts_from
+from lmfusion.checkpoint.starting_point import finetunes_from, starts_from
 from lmfusion.errors import UserError
 
 
@@ -31,8 +31,11 @@ def test_where_a_run_starts_is_what_fairseq_reads(
     for name in ("other.pt", "run/checkpoint_last.pt", "run/checkpoint_best.pt"):
         Path(name).touch()
     defaults = {"restore_file": "checkpoint_last.pt", "save_dir": "run", "finetune_from_model": None}
-    path = starts_from(SimpleNamespace(**{**defaults, "continue_once": None, **options}))
+    settings = SimpleNamespace(**{**defaults, "continue_once": None, **options})
+    path = starts_from(settings)
     assert (None if path is None else str(path)) == expected
+    is_new = "finetune_from_model" in options and expected == "other.pt"
+    assert finetunes_from(settings) == (path if is_new else None)
 
 
 @pytest.mark.parametrize(

@@ -339,6 +339,39 @@ def test_a_checkpoint_has_all_that_the_model_is(
     torch.testing.assert_close(output(again.eval(), batch(SENTENCES), batch(PREFIXES)), expected, rtol=0, atol=0)
 
 
+@every_cell
+@torch.no_grad()
+def test_it_joins_a_trained_model_or_says_why_it_cannot(
+    *,
+    make_cell: Any,
+    consumer: SimpleNamespace,
+    dictionary: Dictionary,
+    shake: Any,
+    tmp_path: Path,
+    family: str,
+    fusion: str,
+    side: str,
+) -> None:
+    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+    trained = shake(consumer.kind.build_model(consumer.make_flags(), task)).state_dict()
+    torch.save({"cfg": {"model": vars(consumer.make_flags())}, "model": trained}, tmp_path / "trained.pt")
+    _, cfg = make_cell(family, fusion, side)
+    start = {"restore_file": "checkpoint_last.pt", "save_dir": str(tmp_path), "continue_once": None}
+    run = {"checkpoint": SimpleNamespace(**start, finetune_from_model=str(tmp_path / "trained.pt"))}
+    flags = Namespace(**vars(cfg), _get_parent=lambda: run)
+    if FUSIONS[fusion].replaces_embeddings or not FUSIONS[fusion].keeps_lm:
+        with pytest.raises(InputError, match=f"--{side}-fusion {fusion} cannot be added to a trained model: [a-z]"):
+            consumer.kind.build_model(flags, task)
+        return
+    model = consumer.kind.build_model(flags, task)
+    lm = state_fingerprint(fusion_of(model, side).lm)
+    model.load_state_dict(trained)
+    found = {weight.numpy().tobytes() for weight in model.state_dict().values()}
+    assert {name for name, weight in trained.items() if weight.numpy().tobytes() not in found} == set()
+    assert len(found) > len(trained)
+    assert state_fingerprint(fusion_of(model, side).lm) == lm
+
+
 @with_lm_inside
 def test_states_in_a_mix_have_the_names_that_inspect_shows(make_cell: Any, family: str, fusion: str, side: str) -> None:
     model, cfg = make_cell(family, fusion, side)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 from pathlib import Path
 from typing import Callable
 
@@ -39,6 +40,11 @@ TEXTS = {
         {**SHELL, "normalizer": {"type": "Precompiled", "precompiled_charsmap": "A"}, "model": WORDS}
     ),
 }
+
+
+def peak() -> int:
+    """Bytes of memory that this process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def one_line(error: BaseException) -> bool:
@@ -130,4 +136,73 @@ def test_a_text_on_which_a_pattern_runs_away_is_one_line() -> None:
     assert tokenizer.encode("b") == ["<unk>"]
     with pytest.raises(InputError) as caught:
         tokenizer.encode("a" * 40 + "b")
+    assert one_line(caught.value)
+
+
+COUNTS = [
+    *(("bert", "num_hidden_layers"), ("gpt2", "n_layer"), ("t5", "num_layers"), ("t5", "num_decoder_layers")),
+    *(("qwen2", "num_hidden_layers"), ("bert", "num_labels")),
+]
+
+
+@pytest.mark.parametrize(("model_type", "name"), COUNTS)
+def test_a_folder_whose_settings_ask_for_lists_without_end(
+    make_folder: Callable[..., Path], model_type: str, name: str
+) -> None:
+    folder = make_folder(model_type)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps({**config, name: 10_000_000}), encoding="utf-8")
+    before = peak()
+    for read in (lmfusion.load_lm, PieceTokenizer.from_folder):
+        with pytest.raises(InputError, match=rf"config\.json: its {name} is 10,000,000"):
+            read(folder)
+    assert peak() - before < 100 << 20
+
+
+def with_settings(file: Path, **settings: object) -> None:
+    state = read_checkpoint(file)
+    config = json.loads(state["cfg"]["model"]["lm_config"])
+    state["cfg"]["model"]["lm_config"] = json.dumps({**config, "settings": {**config["settings"], **settings}})
+    torch.save(state, file)
+
+
+SETTINGS = [("num_hidden_layers", 10_000_000), ("num_hidden_layers", -1), ("num_hidden_layers", None)]
+SETTINGS += [("hidden_size", 10_000_000), ("hidden_size", 0), ("vocab_size", -3), ("vocab_size", 10**11)]
+SETTINGS += [("max_position_embeddings", 10**10), ("num_attention_heads", 0), ("num_attention_heads", 7)]
+SETTINGS += [("hidden_act", "os.system"), ("layer_types", ["x"]), ("hidden_size", "x")]
+
+
+@pytest.mark.parametrize(("name", "value"), SETTINGS)
+def test_a_file_whose_settings_no_model_has(file: Path, name: str, value: object) -> None:
+    with_settings(file, **{name: value})
+    before = peak()
+    with pytest.raises(InputError, match=r"bert\.pt") as caught:
+        lmfusion.load_lm(file)
+    assert one_line(caught.value)
+    assert peak() - before < 100 << 20
+
+
+@pytest.mark.parametrize("value", [10**9, -5, "x"])
+def test_a_number_of_labels_is_not_asked_for(file: Path, value: object) -> None:
+    """A model without a head has none."""
+    expected = lmfusion.load_lm(file)
+    with_settings(file, num_labels=value)
+    lm = lmfusion.load_lm(file)
+    tokens = lm.encode("a file")
+    assert torch.equal(lm.top_state(tokens), expected.top_state(tokens))
+
+
+VALUES = [("settings", [1]), ("settings", None), ("opening", 5), ("opening", [1]), ("tokenizer_bytes", "x")]
+VALUES += [("tokenizer_bytes", 10**12), ("tokenizer_bytes", -1), ("lora", 10**9), ("dtype", "x"), ("dtype", None)]
+VALUES += [("dropout", "x"), ("model_type", 5), ("licence", [1])]
+
+
+@pytest.mark.parametrize(("name", "value"), VALUES)
+def test_a_file_whose_values_are_of_other_types(file: Path, name: str, value: object) -> None:
+    state = read_checkpoint(file)
+    config = json.loads(state["cfg"]["model"]["lm_config"])
+    state["cfg"]["model"]["lm_config"] = json.dumps({**config, name: value})
+    torch.save(state, file)
+    with pytest.raises(InputError, match=r"bert\.pt") as caught:
+        lmfusion.load_lm(file)
     assert one_line(caught.value)
