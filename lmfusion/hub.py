@@ -24,6 +24,7 @@ from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
 from lmfusion.search_settings import check_settings, check_texts, why_it_ended
 from lmfusion.text.kit import from_state
+from lmfusion.text.named_files import given_bpe, refuse_addresses
 
 CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 _ODD_CONTENT = (
@@ -170,8 +171,10 @@ def as_input_error(checkpoint: Path) -> Iterator[None]:
     """Turn fairseq's exceptions at a checkpoint's configuration or weights into one error that names the checkpoint."""
     try:
         yield
-    except InputError:
-        raise
+    except InputError as error:
+        if str(checkpoint) in str(error):
+            raise
+        raise InputError(f"{checkpoint}: {error}") from error
     except _ODD_CONTENT as error:
         text = " ".join(str(error).split())[:500].rstrip(".")
         raise InputError(f"{checkpoint} cannot be loaded as a model: {type(error).__name__}: {text}.") from error
@@ -193,20 +196,15 @@ def _build(checkpoint: Path, state: dict[str, Any], overrides: dict[str, Any]) -
             [str(checkpoint)], arg_overrides={**overrides, "data": folders}
         )
         cfg = _completed(cfg)
-        bpe = bpe or _given_bpe(cfg, overrides)
+        bpe = bpe or given_bpe(cfg, overrides)
         with open_dict(cfg):
+            cfg.generation.replace_unk = overrides.get("replace_unk")  # a file of the run's own machine
             for name, section in (("bpe", bpe), ("tokenizer", kit.tokenizer if kit else {})):
                 if section:
                     cfg[name] = {**section, **{key: value for key, value in overrides.items() if key in section}}
+                else:
+                    refuse_addresses(name, cfg[name], overrides)
         return Translator(cfg, task, models)
-
-
-def _given_bpe(cfg: Any, overrides: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration of a sentencepiece model that is given where the checkpoint names no BPE."""
-    given = overrides.get("sentencepiece_model")
-    if given is None or (cfg.bpe is not None and cfg.bpe.get("_name")):
-        return {}
-    return {"_name": "sentencepiece", "sentencepiece_enable_sampling": False, "sentencepiece_model": str(given)}
 
 
 def _folders(task: dict[str, Any], overrides: dict[str, Any]) -> str:

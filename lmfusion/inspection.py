@@ -104,6 +104,8 @@ def inspect_checkpoint(path: str | Path) -> Inspection:
     try:
         return _described(path, state)
     except InputError as error:
+        if str(path) in str(error):
+            raise
         raise InputError(f"{path}: {error}") from error
     except (*DAMAGE, ArithmeticError) as error:
         raise InputError(

@@ -10,6 +10,7 @@ from lmfusion.checkpoint.reading import model_config, read_checkpoint
 from lmfusion.checkpoint.rewriting import exported, refuse_to_overwrite, write_checkpoint
 from lmfusion.errors import InputError
 from lmfusion.text import kit as kits
+from lmfusion.text.codec import check
 
 
 def pack(
@@ -48,6 +49,10 @@ def pack(
             f"{checkpoint} does not hold its BPE and dictionaries, and they are not where it was trained: give them "
             f"with --spm FILE and --data FOLDER."
         )
+    try:
+        check(kit)
+    except InputError as error:
+        raise InputError(f"{checkpoint} names files that are not what it says, and none is packed: {error}") from error
     content = exported(state, half=half)
     content[kits.ENTRY] = kit.to_state()
     content[kits.CARD], content[kits.LICENCE] = (kits.to_tensor(text.encode("utf-8")) for text in (card, licence))

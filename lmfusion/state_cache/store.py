@@ -91,18 +91,20 @@ class StateStore:
 
     Args:
         folder: of an existing store; :meth:`create` makes one.
+        shape: L and C'.
         settings: all that determines the numbers, as plain values: the LM, the precision.
 
     Raises:
         InputError: if its description cannot be read, or is one of other settings.
     """
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, shape: tuple[int, int], settings: dict[str, Any]) -> None:
+        self.folder, self.shape = folder, shape
         try:
             about = _About(**json.loads((folder / _ABOUT).read_text(encoding="utf-8")))
             self.dtype, self.computed = _TYPES[about.stored], _TYPES[about.computed]
-            self.shape = (int(about.states), int(about.channels))
+            if (about.states, about.channels) != shape:
+                raise ValueError(f"states of {about.states} x {about.channels}")
         except (ValueError, TypeError, LookupError, RecursionError) as error:
             raise InputError(f"{folder / _ABOUT} is damaged: delete the folder {folder}.") from error
         if about.settings != json.loads(json.dumps(settings)):
@@ -143,7 +145,7 @@ class StateStore:
             scratch = folder / f"{_ABOUT}.{secrets.token_hex(4)}"
             scratch.write_text(json.dumps(asdict(about)), encoding="utf-8")
             scratch.replace(folder / _ABOUT)
-        return cls(folder, settings)
+        return cls(folder, shape, settings)
 
     @classmethod
     def exists(cls, folder: Path) -> bool:

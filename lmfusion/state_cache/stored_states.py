@@ -130,15 +130,18 @@ class StoredStates:
     def _open(self) -> StateStore | None:
         folder = self._folder()
         if folder not in self._stores and StateStore.exists(folder):
-            self._stores[folder] = StateStore(folder, self._settings())
+            self._stores[folder] = StateStore(folder, self._shape, self._settings())
         return self._stores.get(folder)
 
     def _create(self, computed: torch.dtype) -> StateStore:
-        shape = (len(self.chosen), self.lm.state_dim)
         folder, stored = self._folder(), torch.float16 if self.half else computed
         self._mention_older()
-        self._stores[folder] = StateStore.create(folder, shape, stored, computed, self._settings())
+        self._stores[folder] = StateStore.create(folder, self._shape, stored, computed, self._settings())
         return self._stores[folder]
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.chosen), self.lm.state_dim
 
     def bytes_per_token(self, dtype: torch.dtype = torch.float32) -> int:
         """Return the bytes of disk space that a token takes where the LM computes in ``dtype``."""

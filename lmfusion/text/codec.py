@@ -11,6 +11,7 @@ from typing import Any
 from fairseq.data import encoders
 
 from lmfusion.errors import InputError
+from lmfusion.text.dictionaries import read_dictionary_text
 from lmfusion.text.kit import TextKit
 from lmfusion.text.languages import is_language
 from lmfusion.text.tokenize_text import tokenizer_flags
@@ -28,9 +29,24 @@ def built_bpe(kit: TextKit) -> Any:
             return None
         try:
             return encoders.build_bpe(Namespace(bpe=section.pop("_name"), **section))
-        except (RuntimeError, OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+        # subword-nmt ends the process at a file that is none
+        except (RuntimeError, OSError, ValueError, TypeError, LookupError, AttributeError, SystemExit) as error:
             fault = " ".join(str(error).split())[:200]
             raise InputError(f"its BPE, of the kind {kit.bpe['_name']}, cannot be read: {fault}.") from error
+
+
+def check(kit: TextKit) -> None:
+    """Refuse a kit whose files are no BPE and no dictionaries: what names them may name any file of this machine.
+
+    Args:
+        kit: of files that a checkpoint names.
+
+    Raises:
+        InputError: saying which is none.
+    """
+    built_bpe(kit)
+    for language, content in zip(kit.languages, kit.dictionaries):
+        read_dictionary_text(content.decode("utf-8", errors="replace"), f"its dictionary of {language}")
 
 
 def built_tokenizer(kit: TextKit) -> Any:

@@ -26,12 +26,25 @@ def read_dictionary(path: str | Path) -> Dictionary:
         raise InputError(f"{path} does not exist: give the dict.txt that the model was trained with.") from error
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as a dictionary ({error}).") from error
+    return read_dictionary_text(text, str(path))
+
+
+def read_dictionary_text(text: str, what: str) -> Dictionary:
+    """Read the text of a ``dict.txt`` of fairseq.
+
+    Args:
+        text: a symbol and its count on every line.
+        what: its name, for messages.
+
+    Raises:
+        InputError: if it is no dictionary.
+    """
     dictionary = Dictionary()
     try:
         dictionary.add_from_file(io.StringIO(text))
     except (ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(
-            f"{path} is no dictionary of fairseq, a symbol and its count on every line ({reason})."
+            f"{what} is no dictionary of fairseq, a symbol and its count on every line ({reason})."
         ) from error
     return dictionary

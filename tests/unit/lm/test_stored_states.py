@@ -201,6 +201,18 @@ def test_damaged_description_is_refused(lm: PretrainedLM, batch: Any, tmp_path: 
 
 
 @torch.no_grad()
+@pytest.mark.parametrize(
+    "change", [{"states": 10**12}, {"channels": -3}, {"states": float("inf")}, {"channels": "x"}], ids=str
+)
+def test_a_description_of_other_sizes_is_refused(lm: PretrainedLM, batch: Any, tmp_path: Path, change: Any) -> None:
+    open_store(lm, tmp_path)(batch(ROWS))
+    (about,) = tmp_path.glob("*/about.json")
+    about.write_text(json.dumps({**json.loads(about.read_text(encoding="utf-8")), **change}), encoding="utf-8")
+    with pytest.raises(InputError, match=r"about\.json is damaged: delete the folder"):
+        open_store(lm, tmp_path)(batch(ROWS))
+
+
+@torch.no_grad()
 def test_states_beyond_half_precision_are_refused_and_none_is_stored(
     lm: PretrainedLM, batch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,58 @@
+"""BPE and tokenizer of a checkpoint that does not hold them: it names their files, of which none may be fetched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlparse
+
+from omegaconf import DictConfig
+
+from lmfusion.errors import InputError
+
+_SCHEMES = ("http", "https", "s3")
+"""What fairseq takes for addresses on the net, also without slashes."""
+_FETCHED = {"gpt2": ("gpt2_encoder_json", "gpt2_vocab_bpe"), "bert": ("bpe_vocab_file",)}
+"""Kinds of BPE that fairseq fetches by default, and the values that name their files."""
+
+
+def refuse_addresses(section: str, values: Any, given: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint's section whose files would be fetched.
+
+    Args:
+        section: ``bpe`` or ``tokenizer``.
+        values: of the section, with its kind under ``_name``; None: there is none.
+        given: values that the user gave.
+
+    Raises:
+        InputError: naming the value, and how to give the file.
+    """
+    if values is None:
+        return
+    if not isinstance(values, (Mapping, DictConfig)):
+        raise InputError(f"its {section} is a {type(values).__name__}, where a configuration belongs.")
+    found = {name: value for name, value in values.items() if name not in given}
+    fetched = {name: "no file" for name in _FETCHED.get(str(found.get("_name")), ()) if not values.get(name)}
+    fetched |= {name: value[:200] for name, value in found.items() if isinstance(value, str) and _is_address(value)}
+    for name, value in fetched.items():
+        raise InputError(
+            f"its {section} names {value} as {name}, and nothing is fetched because a file says so: download it and "
+            f'give its path, load_model(…, {name}="…").'
+        )
+
+
+def _is_address(value: str) -> bool:
+    return "://" in value or urlparse(value).scheme in _SCHEMES
+
+
+def given_bpe(cfg: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of a sentencepiece model that is given where the checkpoint names no BPE.
+
+    Args:
+        cfg: the whole configuration.
+        given: values that the user gave.
+    """
+    path = given.get("sentencepiece_model")
+    if path is None or (cfg.bpe is not None and cfg.bpe.get("_name")):
+        return {}
+    return {"_name": "sentencepiece", "sentencepiece_enable_sampling": False, "sentencepiece_model": str(path)}
