@@ -89,7 +89,7 @@ def read_text(path: Path) -> Iterator[str]:
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path}, line {number}: not UTF-8 (byte 0x{error.object[error.start]:02x} at position {error.start + 1} "
-            f"of the line). Convert the file, e.g. `iconv -f ISO-8859-1 -t UTF-8 {path.name}`, or take the line out."
+            f"of the line). Take the line out, or convert the file: `iconv -f ISO-8859-1 -t UTF-8 {path.name} > FILE`."
         ) from error
     except BAD_COMPRESSION as error:
         raise cut(path, error, number) from error

@@ -189,7 +189,7 @@ def _write_mono(request: Request, language: str, paths: list[Path], folder: Path
     summary.counts |= {names[0]: train, names[1]: valid}
     for count, reason in ((repeated, "that are exactly as an earlier one"), (held, "that valid or test has as well")):
         if count:
-            summary.notes.append(f"{count:,} lines left out of the monolingual text in {language} {reason}")
+            summary.notes.append(f"lines of the monolingual text in {language} left out {reason}: {count:,}")
     lines = islice(textio.read_lines(folder / names[0]), SAMPLE)
     if paths:
         summary.notes += suspicions.lines(list(lines), f"--text in {language}")

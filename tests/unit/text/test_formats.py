@@ -44,6 +44,7 @@ def test_text_is_read_plain_or_compressed_whatever_its_name(tmp_path: Path, name
         ("two houses\n".encode("utf-16-be"), "iconv -f UTF-16BE "),
         (gzip.compress("Häuser\n".encode("utf-16"), mtime=0), "iconv -f UTF-16 "),
         ("one\ntwo\nH\u00e4user\n".encode("latin-1"), "line 3: not UTF-8 .*0xe4 at position 2"),
+        ("Häuser\n".encode("latin-1"), r"iconv -f ISO-8859-1 -t UTF-8 train\.en > FILE"),
         (b"one\rtwo\rthree\r", "old-Mac"),
         (b"one\ntwo\x00\n", "line 2: has a NUL byte"),
         (bytes(200), "line 1: has a NUL byte"),
