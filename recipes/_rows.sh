@@ -140,6 +140,16 @@ denoiser() {
         "${BOOKKEEPING[@]}" --num-workers 1
 }
 
+# second_stage: trains the baseline and sets START to the flags of a row that goes on from it, for as many updates again. The
+# highest learning rate is SECOND_LR, no number of the block above, or a third of S2S_LR: the baseline ended near 0, and at
+# all of it what it learned would be lost before the language model is of use.
+second_stage() {
+    train_seq2seq baseline --arch lmfusion_tiny
+    # shellcheck disable=SC2034  # rows use it
+    START=(--finetune-from-model "$OUT/baseline/checkpoints/checkpoint_best.pt")
+    S2S_LR="${SECOND_LR:-$(LC_ALL=C awk -v rate="$S2S_LR" 'BEGIN { print rate / 3 }')}"
+}
+
 # row FLAGS...: train this row's model, generate, score; its run folder is called as its script. With TRAIN_ONLY=1 the
 # test set is left alone, as it has to be while settings are chosen.
 row() {

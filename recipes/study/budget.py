@@ -91,6 +91,7 @@ CPU_LONG = dataclasses.replace(CPU, name="cpu-long", sizes=(10000,), updates=((A
 OTHERS = (
     *("baseline", "shared", "src_elmo", "src_elmo_shdemb", "src_ft", "tgt_elmo", "tgt_ft"),
     *("src_attend", "src_initialise", "src_tgt_initialise", "tgt_initialise", "tgt_cold", "tgt_deep", "tgt_lm_prior"),
+    *("src_attend_second", "tgt_deep_second"),
     *("tgt_shallow", "src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", "src_elmo_bert"),
     *("src_ft_bert", "lstm", "lstm_shdemb", "lstm_src_elmo", "lstm_src_elmo_shdemb"),
     *("prefix_lm", "prefix_lm_causal", "denoising", "back_translation", "self_training", "copied"),

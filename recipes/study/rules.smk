@@ -76,7 +76,7 @@ rule choose:
 
 rule train:
     input:
-        lambda cell: PLAN.before_training(cell.row, int(cell.size)),
+        lambda cell: PLAN.before_training(cell.row, int(cell.size), int(cell.seed)),
     output:
         f"{DONE}/{CELL}/train",
     log:

@@ -13,6 +13,9 @@ LEAD = "lead"
 TWO = ("baseline", "src_elmo_shdemb")
 """The rows that a report has before all others: the question, in short."""
 
+ON_BASELINE = ("src_attend_second", "tgt_deep_second", "tgt_shallow", "self_training")
+"""Rows whose script trains the baseline in their own OUT first: two at a time would be in each other's way."""
+
 
 @dataclass(frozen=True)
 class Task:

@@ -6,7 +6,9 @@ import re
 
 from lmfusion.report.page.command_line import Flags
 
-LM_PRIOR, LSTM, PREFIX_LM, PRETRAINED = "LM-PRIOR", "LSTM", "PREFIX-LM", "PRETRAINED"
+LM_PRIOR, LSTM, PREFIX_LM = "LM-PRIOR", "LSTM", "PREFIX-LM"
+PRETRAINED, SECOND_STAGE = "PRETRAINED", "SECOND-STAGE"
+"""Starts from another model: without a language model inside, and with one."""
 MADE_UP = {"back": "BACK-TRANSLATION", "self": "SELF-TRAINING", "copied": "COPIED", "distilled": "DISTILLED"}
 """Beginnings of data folders that hold made-up pairs, too (recipes/_rows.sh), and what they are called."""
 BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
@@ -52,10 +54,11 @@ def name(flags: Flags) -> str:
         parts = [SHARED]
     if (flags.get("arch") or "").startswith("lstm"):
         parts = [LSTM, *parts]
+    start = SECOND_STAGE if fusions(flags) else PRETRAINED
     added = {
         SHDEMB: flags.has("share-decoder-input-output-embed"),
         LM_PRIOR: flags.get("criterion") == "lm_prior",
-        PRETRAINED: bool(flags.get("finetune-from-model")),
+        start: bool(flags.get("finetune-from-model")),
         MADE_UP.get(made_up_pairs(flags)[0], ""): True,
     }
     parts = parts or [BASELINE]

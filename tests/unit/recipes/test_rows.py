@@ -62,6 +62,8 @@ RIVALS = {
     "--tgt-lm CAUSAL --share-decoder-input-output-embed",
 }
 PREFIX_LMS = {"prefix_lm": "--arch prefix_lm", "prefix_lm_causal": "--arch prefix_lm --prefix-lm CAUSAL"}
+SECOND_STAGES = {"src_attend_second": "src_attend", "tgt_deep_second": "tgt_deep"}
+"""Rows that start from the baseline, and the same ones from scratch."""
 MADE_UP = ("back_translation", "back_translation_src_elmo_shdemb", "self_training", "copied", "distill")
 """Rows that train on more pairs than the corpus has."""
 # Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
@@ -135,6 +137,7 @@ def test_both_folders_have_the_papers_rows() -> None:
         *RIVALS,
         *PREFIX_LMS,
         *MADE_UP,
+        *SECOND_STAGES,
         "denoising",
         "tgt_shallow",
         "rivals",
@@ -242,6 +245,27 @@ def test_a_denoiser_of_both_languages_has_the_sizes_of_the_row_that_starts_from_
     assert (noise.mask, noise.poisson_lambda, noise.mask_random, noise.replace_length) == (0.35, 3.5, 0.1, 1)
     assert (noise.mask_length, noise.sample_break_mode, noise.rotate, noise.insert) == ("span-poisson", "eos", 0, 0)
     assert found[0].optimization.max_update == 70
+
+
+@pytest.mark.parametrize(("rates", "rate"), [({}, "0.001"), ({"SECOND_LR": "0.0007"}, "0.0007")])
+@pytest.mark.parametrize("row", SECOND_STAGES)
+def test_a_second_stage_is_the_row_from_scratch_but_for_its_start_and_a_lower_rate(
+    row: str, rates: dict[str, str], rate: str, recipes: Recipes
+) -> None:
+    first = SECOND_STAGES[row]
+    for name, settings in ((first, {}), (row, rates)):
+        done = recipes.run(f"debian_ende/{name}.sh", S2S_LR="0.003", **settings)
+        assert done.returncode == 0, done.stderr
+    expected = [word.replace(f"/{first}/", f"/{row}/") for word in recipes.command(first, "train")]
+    expected[expected.index("--lr") + 1] = rate
+    expected += ["--finetune-from-model", f"{recipes.out}/baseline/checkpoints/checkpoint_best.pt"]
+    assert recipes.command(row, "train") == expected
+    baseline = recipes.command("baseline", "train")
+    assert baseline[baseline.index("--lr") + 1] == "0.003"
+    steps = [call[2:4] for call in recipes.calls() if call[:2] == ["-m", "lmfusion.runs.live"]]
+    assert steps[-3:] == [
+        [f"{recipes.out}/{name}", step] for name, step in (("baseline", "train"), (row, "train"), (row, "generate"))
+    ]
 
 
 def test_shallow_fusion_takes_the_weight_that_is_best_on_the_validation_set(recipes: Recipes) -> None:

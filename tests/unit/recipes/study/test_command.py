@@ -105,7 +105,7 @@ def test_what_is_committed_names_no_path_and_its_choices_are_taken(
     plan = Plan(out, TASKS["debian_ende"], PROTOCOL, ("baseline",), folder)
     assert folder.chosen()["baseline", 10000].bits == 1.5
     assert plan.setting(cell).updates == 8000
-    assert plan.before_training("baseline", 10000) == plan.data(10000), "the search is not run again"
+    assert plan.before_training("baseline", 10000, 1) == plan.data(10000), "the search is not run again"
     assert plan.mark("score", cell) not in plan.targets()
 
 

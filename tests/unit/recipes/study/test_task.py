@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import lzma
+import re
 import sys
 from pathlib import Path
 
 import pytest
-from study.task import read_lines
+from study.budget import CPU_OTHERS, OTHERS
+from study.plan import Cell, Plan
+from study.results import Results
+from study.task import ON_BASELINE, TASKS, read_lines
 
 from lmfusion.errors import InputError
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "data-prep"))
 from lmfusion.text import corpus
 
+RECIPES = Path(__file__).parents[4] / "recipes"
 TEXT = "Das\u00a0ist  gut.\r\n\tZwei\u2028W\u00f6rter \n\nDrei.\n"
 
 
@@ -31,3 +36,13 @@ def test_it_reads_the_lines_that_data_prep_makes(tmp_path: Path, packed: bool) -
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"test\.de: no such file, nor test\.de\.xz\. Set CORPUS"):
         read_lines(tmp_path, "test.de")
+
+
+def test_a_row_that_starts_from_the_baseline_waits_for_it(tmp_path: Path) -> None:
+    """Two processes at a time cannot train it in one folder."""
+    texts = {row: (RECIPES / "debian_ende" / f"{row}.sh").read_text(encoding="utf-8") for row in OTHERS}
+    trains_it = re.compile(r"^(second_stage|shallow_row|train_seq2seq baseline)\b", re.MULTILINE)
+    assert {row for row, text in texts.items() if trains_it.search(text)} == set(ON_BASELINE)
+    plan = Plan(tmp_path, TASKS["debian_ende"], CPU_OTHERS, OTHERS, Results(None))
+    first = plan.mark("train", Cell("baseline", 10000, 2))
+    assert {row for row in OTHERS if first in plan.before_training(row, 10000, 2)} == set(ON_BASELINE)

@@ -33,6 +33,8 @@ from lmfusion.report.page.runs import Run
         ("--arch src_elmo --criterion label_smoothed_cross_entropy", "SRC-ELMO"),
         ("--arch prefix_lm --share-decoder-input-output-embed", "PREFIX-LM"),
         ("--arch lmfusion_tiny --share-all-embeddings --finetune-from-model x.pt", "SHARED+PRETRAINED"),
+        ("--arch lmfusion_tiny --src-fusion attend --finetune-from-model x.pt", "SRC-ATTEND+SECOND-STAGE"),
+        ("--arch lmfusion_tiny --tgt-fusion deep --finetune-from-model x.pt", "TGT-DEEP+SECOND-STAGE"),
         ("--arch prefix_lm --prefix-lm x.pt", "PREFIX-LM+INITIALISE"),
         ("--arch lstm_lmfusion", "LSTM"),
         ("--arch lstm_lmfusion --share-decoder-input-output-embed", "LSTM+SHDEMB"),
