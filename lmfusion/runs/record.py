@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.errors import InputError
 
-_NUMBER, _MAYBE = (int, float), (int, float, type(None))
+_NUMBER, _MAYBE, _TIME = (int, float), (int, float, type(None)), "a number of seconds"
+_LARGEST = 1e300
 _SIDE = "source target"
 _RESULTS = ("updates", "best_valid_loss", "best_valid_perplexity", "tokens_per_second", "sentences")
 # What run.json may hold: types, one of several words, the form of each item of a list, or forms by name, where "*"
@@ -22,7 +24,7 @@ _RECORD: dict[str, Any] = {
         "*": {
             "state?": str,
             "command?": [str],
-            "seconds?": _NUMBER,
+            "seconds?": _TIME,
             "attempts?": int,
             "result?": {f"{name}?": _MAYBE for name in _RESULTS},
             "data_sha256?": (dict, type(None)),
@@ -59,7 +61,7 @@ def _check(path: Path, name: str, value: Any, form: Any) -> None:
     elif isinstance(form, list) and isinstance(value, list):
         for each in value:
             _check(path, name, each, form[0])
-    elif not (value in form.split() if isinstance(form, str) else _is_of_type(value, form)):
+    elif not (value in form.split() if isinstance(form, str) and form != _TIME else _is_of_type(value, form)):
         raise InputError(
             f"{path}: {name} is {str(value)[:40]!r}, which is never written there. Was it edited? Fix it or delete the "
             f"run folder."
@@ -67,6 +69,10 @@ def _check(path: Path, name: str, value: Any, form: Any) -> None:
 
 
 def _is_of_type(value: Any, form: Any) -> bool:
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return False
+    if form == _TIME:
+        return isinstance(value, (int, float)) and math.isfinite(value) and not isinstance(value, bool)
     return isinstance(value, type(form) if isinstance(form, (dict, list)) else form) and not isinstance(value, bool)
 
 
@@ -78,6 +84,8 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     if not path.exists():
         return {}
+    if not path.is_file():
+        raise InputError(f"{path}: is no file. Fix it or delete the run folder.")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

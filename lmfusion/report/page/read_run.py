@@ -112,7 +112,7 @@ def _scores(folder: RunFolder, name: str, notices: Notices) -> dict[str, Mapping
             figures = headline(entry)
             whole = bool(figures) and all(math.isfinite(value) for value in figures.values())
             whole = whole and all(isinstance(entry.get(text, ""), str) for text in _TEXTS)
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, OverflowError):
             figures, whole = {}, False
         if whole:
             usable[data_set] = entry

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -134,6 +135,37 @@ def test_a_model_whose_side_is_no_side_is_refused_and_gets_into_no_file_name(mak
     path = maker.run("stranger", "src_elmo", bleu=1.0, model={"trainable": 1, "frozen": 1, "mixes": [mix]})
     assert cli.main(["report", str(path), "--out", str(tmp_path / "page")]) == 2
     assert "<script>" not in (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
+
+
+NUMBERS = {
+    "a time that is none": ("run.json", lambda run: run["steps"]["train"].update(seconds=float("nan"))),
+    "a time without end": ("run.json", lambda run: run["steps"]["train"].update(seconds=float("inf"))),
+    "more parameters than a float holds": ("run.json", lambda run: run.update(model={"trainable": 10**400})),
+    "a score that no float holds": ("scores.json", lambda scores: scores["test"].update(bleu=10**400)),
+}
+
+
+@pytest.mark.parametrize("case", NUMBERS)
+def test_numbers_that_no_run_has_are_named_as_unreadable(
+    case: str, maker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = maker.run("stranger", bleu=10.0)
+    edit(path, *NUMBERS[case])
+    assert cli.main(["report", str(path), "--out", str(tmp_path / "page")]) == 2
+    assert path.name in capsys.readouterr().err
+    assert (tmp_path / "page" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("name", ["run.json", "scores.json", "train.log", "test.hyp"])
+def test_what_is_no_file_is_not_waited_for(
+    maker, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """Nobody writes into this pipe."""
+    path = maker.run("stranger", bleu=10.0)
+    (path / name).unlink()
+    os.mkfifo(path / name)
+    assert cli.main(["report", str(path), "--out", str(tmp_path / "page")]) == 2
+    assert name in capsys.readouterr().err
 
 
 class Seen(HTMLParser):
