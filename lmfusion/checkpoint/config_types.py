@@ -72,11 +72,17 @@ def check_fields(
     """
     for name in values.keys() & kinds.keys():
         if not _fits(kinds[name], values[name], as_text):
-            wanted = getattr(kinds[name], "__name__", None) or str(kinds[name])
             raise InputError(
                 f"{path} is damaged or not what it says: {name} of its configuration is {str(values[name])[:100]!r} "
-                f"({type(values[name]).__name__}), not {wanted}. Nothing of it was used."
+                f"({type(values[name]).__name__}), not {_named(kinds[name])}. Nothing of it was used."
             )
+
+
+def _named(kind: Any) -> str:
+    parts = [part for part in typing.get_args(kind) if part is not type(None)]
+    if typing.get_origin(kind) is typing.Union:
+        return " or ".join(map(_named, parts))
+    return str(kind) if parts else getattr(kind, "__name__", str(kind))
 
 
 def fields_of(config: Any) -> dict[str, Any]:

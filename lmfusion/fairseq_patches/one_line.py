@@ -77,6 +77,14 @@ def _does_not_fit(found: re.Match[str]) -> str:
     )
 
 
+def _other_weights(found: re.Match[str]) -> str:
+    details = " ".join(found[2].split())
+    return (
+        f"the weights in the checkpoint are not those of the {found[1]} that its configuration, or --model-overrides, "
+        f"describes: {details[:300]}{'…' if len(details) > 300 else ''}"
+    )
+
+
 def _too_long(found: re.Match[str]) -> str:
     size = re.sub(r"np\.int\d+\((\d+)\)", r"\1", found[2])
     return (
@@ -96,6 +104,7 @@ _KNOWN: tuple[tuple[type[BaseException], str, Callable[[re.Match[str]], str]], .
     (AssertionError, r"Must specify batch size either with --max-tokens or --batch-size", _no_batch_size),
     (ValueError, r"(--[\w-]+) (\S+) does not exist", _not_there),
     (Exception, r"Cannot load model parameters from checkpoint (\S+); please ensure .*", _does_not_fit),
+    (RuntimeError, r"Error\(s\) in loading state_dict for (\w+):(.*)", _other_weights),
     (Exception, r"Size of sample #(\d+) is invalid \(=(.*)\) since max_positions=(.*), skip this.*", _too_long),
 )
 """fairseq's own messages: the kind of error, the whole message, and the sentence in its place."""

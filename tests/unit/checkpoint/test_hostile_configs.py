@@ -196,6 +196,12 @@ def test_values_of_a_task_and_a_criterion_are_checked_too() -> None:
             check_types(HERE, {"cfg": {section: {"_name": name, field: "exit()"}}})
 
 
+@pytest.mark.parametrize("name", ["transformer", "transformer_lm"])
+def test_the_type_that_belongs_there_is_named(name: str) -> None:
+    with pytest.raises(InputError, match=r"decoder_layers of its configuration is 'x' \(str\), not int\."):
+        check_types(HERE, {"cfg": {"model": {"_name": name, "decoder_layers": "x"}}})
+
+
 @pytest.mark.parametrize("name", [["transformer"], {"a": 1}, 5], ids=str)
 @pytest.mark.parametrize("section", ["model", "task"])
 def test_a_name_that_is_none(section: str, name: Any) -> None:

@@ -38,6 +38,10 @@ ERRORS = {
         Exception("Size of sample #5 is invalid (=(np.int32(41), np.int32(51))) since max_positions=(4, 9), skip this"),
         r"sentence 5 .* \(41, 51\) .* \(4, 9\)",
     ),
+    "weights of another model": (
+        RuntimeError('Error(s) in loading state_dict for LSTM:\n\tMissing key(s): "a",\n\t"b". '),
+        r'not those of the LSTM .*Missing key\(s\): "a", "b"',
+    ),
     "interruption": (KeyboardInterrupt(), "^lmfusion: interrupted$"),
 }
 
