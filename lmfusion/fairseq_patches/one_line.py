@@ -70,6 +70,10 @@ def _not_there(found: re.Match[str]) -> str:
     return f"{found[1]} {found[2]} does not exist: give the path of a checkpoint file, or leave {found[1]} out."
 
 
+def _no_model(found: re.Match[str]) -> str:
+    return f"{found[1]} does not exist: give the path of a checkpoint (…/checkpoint_best.pt)."
+
+
 def _does_not_fit(found: re.Match[str]) -> str:
     return (
         f"{found[1]} does not fit this model: give the flags that its run was started with, or choose another "
@@ -104,6 +108,7 @@ _KNOWN: tuple[tuple[type[BaseException], str, Callable[[re.Match[str]], str]], .
     (AssertionError, r"Must specify batch size either with --max-tokens or --batch-size", _no_batch_size),
     (ValueError, r"(--[\w-]+) (\S+) does not exist", _not_there),
     (Exception, r"Cannot load model parameters from checkpoint (\S+); please ensure .*", _does_not_fit),
+    (OSError, r"Model file not found: (.*)", _no_model),
     (RuntimeError, r"Error\(s\) in loading state_dict for (\w+):(.*)", _other_weights),
     (Exception, r"Size of sample #(\d+) is invalid \(=(.*)\) since max_positions=(.*), skip this.*", _too_long),
 )

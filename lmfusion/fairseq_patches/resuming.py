@@ -29,7 +29,11 @@ def read_safely(original: Callable[..., Any]) -> Callable[..., Any]:
     """Make ``load_checkpoint_to_cpu`` refuse damaged files and anything but plain values, and add the frozen LM."""
 
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Any:
-        read_file(Path(path), mmap=True)
+        if not {"optimizer_history", "best_loss"} & read_file(Path(path), mmap=True).keys():
+            raise InputError(
+                f"{path} holds weights, and nothing of a training: fairseq's commands read checkpoints of "
+                f"fairseq-train. A language model joins a model by --src-lm or --tgt-lm."
+            )
         try:
             with safe_types():
                 state = original(path, *args, **kwargs)

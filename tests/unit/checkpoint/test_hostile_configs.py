@@ -227,6 +227,13 @@ def test_layers_that_the_weights_do_not_have(tmp_path: Path, number: Any, style:
         checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "layers.pt"))
 
 
+def test_weights_alone_are_said_to_be_that(tmp_path: Path) -> None:
+    """As ``lmfusion hf save`` writes them."""
+    torch.save({"model": {}, "cfg": {"model": {"_name": "huggingface"}}}, tmp_path / "lm.pt")
+    with pytest.raises(InputError, match=r"lm\.pt holds weights, and nothing of a training"):
+        checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "lm.pt"))
+
+
 @pytest.mark.parametrize(("name", "section"), [("task", "x"), ("task", [1]), ("generation", {"beam": 5})], ids=str)
 def test_a_section_that_fairseq_cannot_read(tmp_path: Path, name: str, section: Any) -> None:
     cfg = {"model": {"_name": "transformer_lm"}, name: section}

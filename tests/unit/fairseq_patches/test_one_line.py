@@ -42,6 +42,7 @@ ERRORS = {
         RuntimeError('Error(s) in loading state_dict for LSTM:\n\tMissing key(s): "a",\n\t"b". '),
         r'not those of the LSTM .*Missing key\(s\): "a", "b"',
     ),
+    "missing model": (OSError("Model file not found: a b/no.pt"), "a b/no.pt does not exist: give"),
     "interruption": (KeyboardInterrupt(), "^lmfusion: interrupted$"),
 }
 
