@@ -76,13 +76,17 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion data … --out DIR``."""
     _check(args)
+    from lmfusion.rows.amounts import rows
     from lmfusion.text.own_data import Settings, make
 
     request = _request(args)
     names = ("max_length", "max_ratio", "workers", "bpe_size", "tokenizer")
     chosen = {name: getattr(args, name) for name in names}
     models = {"source_model": args.src_hf, "target_model": args.tgt_hf}
-    make(request, args.out, Settings(bpe_model=args.spm, dictionary=args.dict, **models, **chosen))
+    made = make(request, args.out, Settings(bpe_model=args.spm, dictionary=args.dict, **models, **chosen))
+    sides = {"src": made.source, "tgt": made.target}
+    flags = "".join(f" --{flag}-lm FOLDER" for flag, side in sides.items() if side in made.tokenizers)
+    print(f"Next: lmfusion train {args.out} --rows {rows(made)}{flags} --out runs/mine", flush=True)
 
 
 def _check(args: argparse.Namespace) -> None:

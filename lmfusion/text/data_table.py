@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from lmfusion.rows import amounts
 from lmfusion.text.corpus import BITEXT_SPLITS, MONO_SPLITS
 from lmfusion.text.prepared import Prepared
 
@@ -93,7 +92,7 @@ def count_unknown(data: Path, symbols: int) -> int:
 
 
 def show(data: Prepared, texts: list[Text], left_out: dict[str, list[int]]) -> None:
-    """Print the table of a folder's texts, and what to do with it.
+    """Print the table of a folder's texts.
 
     Args:
         data: the folder.
@@ -118,9 +117,4 @@ def show(data: Prepared, texts: list[Text], left_out: dict[str, list[int]]) -> N
             f"{text.unknown:.2g}%",
             ", ".join(f"{count:,} {reason}" for reason, count in dropped.items()),
         )
-    console = Console(soft_wrap=False)
-    console.print(table)
-    sides = {"src": data.source, "tgt": data.target}
-    flags = "".join(f" --{flag}-lm FOLDER" for flag, side in sides.items() if side in data.tokenizers)
-    line = f"Next: lmfusion train {data.folder} --rows {amounts.rows(data)}{flags} --out runs/mine"
-    console.print(line, markup=False, highlight=False)
+    Console(soft_wrap=False).print(table)

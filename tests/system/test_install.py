@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = {"recipes": "recipes", "data-prep": "data_prep"}
@@ -108,7 +109,8 @@ def test_the_example_of_run_is_installed(site: Path) -> None:
     (site / "mine.yaml").write_text(example.stdout, encoding="utf-8")
     shown = run(site, command, "run", "--dry-run", "mine.yaml")
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert "lmfusion train data --rows baseline,src_elmo_shdemb " in shown.stdout
+    rows = ",".join(yaml.safe_load(example.stdout)["train"]["rows"])
+    assert f"lmfusion train data --rows {rows} " in shown.stdout
 
 
 def test_user_dir_is_the_installed_copy_and_brings_the_models(site: Path) -> None:
