@@ -60,7 +60,7 @@ class SecondStage:
         self._check(weights, {names[name]: weight for name, weight in state.items() if name in names})
         logger.info(
             f"{self.path}: {len(names)} weights are taken from this model, "
-            f"{len(state) - len(names)} are those that {' and '.join(fusion.name for fusion in fusions)} adds"
+            f"{len(state) - len(names)} come with {' and '.join(fusion.name for fusion in fusions)}"
         )
         return {name: weights[names[name]] if name in names else weight for name, weight in state.items()}
 

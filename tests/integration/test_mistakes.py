@@ -27,6 +27,10 @@ IN_TRAINING = {
     "model to fine-tune that is not there": ((*BASELINE, "--finetune-from-model", "no.pt"), r"-model no\.pt"),
     "another kind of model to go on from": ((*SRC_ELMO, "--restore-file", "{stock}"), r"{stock}"),
     "another kind of model to fine-tune": ((*SRC_ELMO, "--finetune-from-model", "{stock}"), r"{stock}"),
+    "larger model than the one to fine-tune": (
+        (*BASELINE, "--src-fusion", "attend", "--src-lm", "{src}", "--finetune-from-model", "{stock}"),
+        r"{stock} does not fit .*: its encoder\.\S+ is \d+ x 16 and not \d+ x 64",
+    ),
     "heads that do not divide": ((*BASELINE, "--encoder-attention-heads", 3), r"--encoder-attention-heads 3 .* 64"),
     "no channels": ((*BASELINE, "--decoder-embed-dim", 0), r"--decoder-embed-dim 0"),
     "language without data": ((*BASELINE, "-t", "fr"), r"dict\.fr\.txt.* -t"),

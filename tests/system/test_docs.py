@@ -142,8 +142,13 @@ def test_sentence_tasks_run_as_written(place: Path, tmp_path: Path) -> None:
     assert len((tmp_path / "sections.tsv").read_text(encoding="utf-8").splitlines()) == 41
 
 
-def test_denoising_runs_as_written(place: Path) -> None:
-    run_page("docs/rivals.md", place)
+def test_second_stages_and_denoising_run_as_written(place: Path) -> None:
+    given = lines("docs/rivals.md")
+    denoising = next(number for number, line in enumerate(given) if "lmfusion.text.merged" in line)
+    run_lines(given[:denoising], place)
+    second = read_checkpoint(place / "CK" / "checkpoint_last.pt")["cfg"]
+    assert (second["model"]["src_fusion"], second["checkpoint"]["finetune_from_model"]) == ("attend", "baseline.pt")
+    run_lines(given[denoising:], place)
     started = read_checkpoint(place / "CK" / "checkpoint_last.pt")
     assert started["cfg"]["checkpoint"]["finetune_from_model"] == "denoiser.pt"
 
