@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from lmfusion.errors import InputError
 from lmfusion.fusion.attend import AveragedAttention
 from lmfusion.fusion.interface import FUSIONS
 from lmfusion.fusion.model import TransformerLMFusion
+from lmfusion.lm.symbols import dictionary_of
 from lmfusion.text.kit import TextKit
 
 JOINING = {("attend", "none"), ("none", "cold"), ("none", "deep"), ("attend", "deep")}
@@ -146,6 +148,28 @@ def test_an_integration_is_added_to_a_model_that_has_the_other_sides(
     found, old = start(path, "attend", "deep").state_dict(), before.state_dict()
     assert set(found) - set(old) == {name for name in found if name.startswith("decoder.reader.")}
     assert all(torch.equal(found[name], old[name]) for name in old)
+
+
+def test_it_may_start_from_a_denoiser_whose_mask_is_left_out(
+    make_cell: Any, task: Any, dictionary: Any, shake: Any, start: Any, tmp_path: Path
+) -> None:
+    task.target_dictionary = dictionary
+    larger = dictionary_of([*dictionary.symbols, "<mask>"])
+    noisy = SimpleNamespace(source_dictionary=larger, target_dictionary=larger, mask_idx=len(larger) - 1)
+    cfg = make_cell("none", "none", **DEEPER)
+    denoiser = shake(TransformerLMFusion.build_model(cfg, noisy)).state_dict()
+    torch.save({"cfg": {"model": vars(cfg)}, "model": denoiser}, tmp_path / "denoiser.pt")
+    found = start(tmp_path / "denoiser.pt", "attend", "none").state_dict()
+    words = denoiser["encoder.embed_tokens.weight"]
+    assert torch.equal(found["encoder.embed_tokens.weight"], words[:-1])
+    attention = denoiser["decoder.layers.1.encoder_attn.v_proj.weight"]
+    assert torch.equal(found["decoder.layers.1.encoder_attn.own.v_proj.weight"], attention)
+
+
+def test_only_the_start_may_lack_what_the_integration_adds(trained: Any, start: Any) -> None:
+    path, before = trained()
+    with pytest.raises(RuntimeError, match="to_lm"):
+        start(path, "attend", "none").load_state_dict(before.state_dict(), strict=True)
 
 
 def test_it_resumes_from_its_own_checkpoint_without_the_trained_one(
