@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_ENDING = signal.SIGINT, signal.SIGTERM
 
 
 class LMFusionError(ValueError):
@@ -20,12 +26,48 @@ class InputError(LMFusionError):
     """
 
 
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Put a file's path before the message of every :class:`InputError` that does not name it yet.
+
+    Args:
+        path: of the file that is used inside.
+    """
+    try:
+        yield
+    except InputError as error:
+        if str(path) in str(error):
+            raise
+        raise InputError(f"{path}: {error}") from error
+
+
 UserError = InputError  # the former name, for programs that catch it
 
 
 def describe_os_error(error: OSError) -> str:
     """Describe an error of the operating system in one line: the file, if the error names one, and the reason."""
     return f"{error.filename or 'the output'}: {error.strerror or error}. Nothing that was complete is lost."
+
+
+@contextmanager
+def interruptions_wait() -> Iterator[None]:
+    """Let Ctrl-C and the signal to end wait until the block is over; in the main thread, which alone they interrupt.
+
+    For the import of large libraries: some turn an interruption at that time into an error of their own (omegaconf
+    into an AttributeError), which would be shown with its traceback.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    before = {each: signal.signal(each, lambda number, _: arrived.append(number)) for each in _ENDING}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    for number in arrived[:1]:
+        signal.raise_signal(number)
 
 
 def exit_status(run: Callable[[], int | None], describe: Callable[[OSError], str] = describe_os_error) -> int:

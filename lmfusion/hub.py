@@ -19,7 +19,7 @@ from torch import Tensor
 
 from lmfusion.checkpoint.reading import first_line, model_config, read_checkpoint
 from lmfusion.described import why_no_translator
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, naming
 from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
 from lmfusion.search_settings import check_settings, check_texts, why_it_ended
@@ -170,11 +170,10 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
 def as_input_error(checkpoint: Path) -> Iterator[None]:
     """Turn fairseq's exceptions at a checkpoint's configuration or weights into one error that names the checkpoint."""
     try:
-        yield
-    except InputError as error:
-        if str(checkpoint) in str(error):
-            raise
-        raise InputError(f"{checkpoint}: {error}") from error
+        with naming(checkpoint):
+            yield
+    except InputError:
+        raise
     except _ODD_CONTENT as error:
         text = " ".join(str(error).split())[:500].rstrip(".")
         raise InputError(f"{checkpoint} cannot be loaded as a model: {type(error).__name__}: {text}.") from error

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 import pickletools
 import zipfile
 from argparse import Namespace
@@ -95,7 +97,7 @@ def _full_name(kind: Any) -> str:
 
 def _names(path: Path) -> Iterator[str]:
     if not is_zip(path):
-        with path.open("rb") as stream:
+        with _Stream(path.open("rb", buffering=0)) as stream:
             for _ in range(_PICKLES):
                 if stream.peek(1):  # what is cut, is torch's to tell
                     yield from _names_in(stream)
@@ -105,6 +107,16 @@ def _names(path: Path) -> Iterator[str]:
             if entry.filename.endswith("data.pkl"):
                 with archive.open(entry) as stream:
                     yield from _names_in(stream)
+
+
+class _Stream(io.BufferedReader):
+    """A file of which no more memory is asked for than it has bytes, whatever length a damaged entry claims."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read at most ``size`` bytes."""
+        if size is not None and size > io.DEFAULT_BUFFER_SIZE:
+            size = min(size, os.fstat(self.fileno()).st_size - self.tell())
+        return super().read(size)
 
 
 def _names_in(stream: IO[bytes]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from lmfusion.errors import interruptions_wait
 from lmfusion.runs import checkpoints
 from lmfusion.runs.run_folder import RunFolder
 
@@ -39,7 +40,8 @@ def read(run: RunFolder) -> dict[str, Any]:
 def _inspect(best: Path) -> dict[str, Any]:
     if not best.is_file():
         return {}
-    from lmfusion.inspection import inspect_checkpoint  # loads torch and fairseq, which most reports need not
+    with interruptions_wait():
+        from lmfusion.inspection import inspect_checkpoint  # loads torch and fairseq, which most reports need not
 
     facts = inspect_checkpoint(best).to_dict()
     return {**facts, "path": best.name}

@@ -67,6 +67,16 @@ def test_memory_for_a_number_in_the_file(tmp_path: Path, call: Call, old_format:
     assert peak() - before < 100 * MEBIBYTE
 
 
+@pytest.mark.parametrize("claimed", [2**40, 2**62], ids=str)
+@pytest.mark.parametrize("operation", [b"\x8d", b"\x8e", b"\x96"], ids=["text", "bytes", "array"])
+def test_a_length_that_the_file_does_not_have(tmp_path: Path, operation: bytes, claimed: int) -> None:
+    path = saved(tmp_path / "small.pt", old_format=True)
+    magic = path.read_bytes().index(b"\x8a")  # of the first pickle: the protocol, then torch's number
+    path.write_bytes(path.read_bytes()[:magic] + operation + claimed.to_bytes(8, "little") + b"abc")
+    with pytest.raises(InputError, match=rf"small\.pt .* {claimed} "):
+        read_checkpoint(path)
+
+
 @pytest.mark.parametrize("module", ["numpy._core.multiarray", "numpy.core.multiarray"], ids=["2", "1"])
 def test_meters_of_eval_bleu_are_read_whichever_numpy_wrote_them(tmp_path: Path, module: str) -> None:
     counts = {"array": np.arange(5) * 3, "number": np.float64(2.5), "int": np.int64(7), "bool": np.array([True, False])}
