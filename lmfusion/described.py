@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,12 +11,6 @@ from lmfusion.errors import InputError
 from lmfusion.fusion.config import SIDE_NAMES
 from lmfusion.fusion.denoiser import CODES
 from lmfusion.lm.description import read_side
-
-
-def model_config(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration of the model in a checkpoint, as plain values."""
-    config = (state.get("cfg") or {}).get("model") or state.get("args") or {}
-    return vars(config) if isinstance(config, Namespace) else dict(config)
 
 
 def stored_lm(side: str, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,10 +11,11 @@ import torch
 from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_REGISTRY, FairseqEncoderDecoderModel
 from torch import Tensor
 
+from lmfusion.checkpoint.contents import model_settings
 from lmfusion.checkpoint.reading import DAMAGE, first_line, read_checkpoint
 from lmfusion.convert.variant import names_not_kept
-from lmfusion.described import heads, model_config, prior, start, stored_lm
-from lmfusion.errors import InputError
+from lmfusion.described import heads, prior, start, stored_lm
+from lmfusion.errors import InputError, naming
 from lmfusion.fusion.config import ELMO, SIDE_NAMES, STACKS
 from lmfusion.fusion.denoiser import CODES
 from lmfusion.fusion.elmo import chosen_states
@@ -102,11 +103,10 @@ def inspect_checkpoint(path: str | Path) -> Inspection:
     state = read_checkpoint(path)
     check_described(Path(path), state)
     try:
-        return _described(path, state)
-    except InputError as error:
-        if str(path) in str(error):
-            raise
-        raise InputError(f"{path}: {error}") from error
+        with naming(path):
+            return _described(path, state)
+    except InputError:
+        raise
     except (*DAMAGE, ArithmeticError) as error:
         raise InputError(
             f"{path} is damaged or not what it says: its configuration cannot be read ({first_line(error)}). Copy or "
@@ -115,7 +115,7 @@ def inspect_checkpoint(path: str | Path) -> Inspection:
 
 
 def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
-    config = model_config(state)
+    config = model_settings(state)
     weights: dict[str, Tensor] = state["model"]
     lms = [lm for side in SIDE_NAMES if (lm := _language_model(side, config, weights)) is not None]
     inside = {side for side in SIDE_NAMES for lm in lms if lm.side == SIDE_NAMES[side]}
@@ -127,7 +127,7 @@ def _described(path: str | Path, state: Mapping[str, Any]) -> Inspection:
         path=str(path),
         kind=_kind(config, weights),
         architecture=str(config.get("_name") or config.get("arch") or "unknown"),
-        updates=_updates(state),
+        updates=(state.get("optimizer_history") or [{}])[-1].get("num_updates"),
         total=total,
         trainable=total - frozen,
         frozen=frozen,
@@ -194,10 +194,6 @@ def _kind(config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> str:
     if {"encoder", "decoder"} <= sides or issubclass(MODEL_REGISTRY.get(family, object), FairseqEncoderDecoderModel):
         return "sequence-to-sequence model" + (" that learned to denoise" if CODES in weights else "")
     return "another fairseq model"
-
-
-def _updates(state: Mapping[str, Any]) -> int | None:
-    return (state.get("optimizer_history") or [{}])[-1].get("num_updates")
 
 
 def _lm_prefix(side: str, weights: Mapping[str, Tensor]) -> str:

@@ -169,13 +169,13 @@ def _is_number(kind: Any, value: Any) -> bool:
     return isinstance(value, int) or (isinstance(value, float) and (kind is not int or value.is_integer()))
 
 
-def _switch(text: str) -> bool:
-    """Return the value of one of YAML's words for True and False."""
-    if text.lower() not in ("yes", "y", "on", "true", "1", "no", "n", "off", "false", "0"):
+def _switch(text: str) -> None:
+    """Refuse a text that is none of YAML's words for True and False."""
+    if text.lower() not in _SWITCHES:
         raise ValueError(f"{text[:20]!r} is no switch")
-    return text.lower() in ("yes", "y", "on", "true", "1")
 
 
+_SWITCHES = frozenset(("yes", "y", "on", "true", "1", "no", "n", "off", "false", "0"))
 _READERS: dict[Any, Callable[[str], Any]] = {bool: _switch, int: int, float: float}
 
 

@@ -111,8 +111,13 @@ def check_sizes(path: Path, state: dict[str, Any]) -> None:
     Raises:
         InputError: naming the size.
     """
+    check_named_sizes(path, model_settings(state), state["model"])
+
+
+def model_settings(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the configuration of a checkpoint's model, that of the paper's code as well; empty if it has none."""
     config = (state.get("cfg") or {}).get("model") or state.get("args") or {}
-    check_named_sizes(path, vars(config) if isinstance(config, Namespace) else config, state["model"])
+    return vars(config) if isinstance(config, Namespace) else config
 
 
 def check_named_sizes(path: Path, values: Mapping[Any, Any], weights: Mapping[str, Tensor]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from lmfusion.checkpoint.reading import read_checkpoint, stored_model_config
@@ -19,6 +17,7 @@ from lmfusion.errors import InputError
 from lmfusion.fusion.config import NONE, SIDE_NAMES, SIDES, STACKS, integration
 from lmfusion.fusion.interface import Fusion
 from lmfusion.lm.symbols import check_symbols
+from lmfusion.text.dictionaries import read_dictionary_text
 from lmfusion.text.kit import from_state
 
 logger = logging.getLogger(__name__)
@@ -121,14 +120,12 @@ def find_second_stage(cfg: Any) -> SecondStage | None:
                 f"a trained model: {reason}. Leave {FINETUNE} out."
             )
     kit = from_state(path, state)
-    return SecondStage(path, added, tuple(map(_symbols, kit.dictionaries if kit else ()))) if added else None
-
-
-def _symbols(content: bytes) -> list[str]:
-    """Return the symbols of a dictionary's file."""
-    dictionary = Dictionary()
-    dictionary.add_from_file(io.StringIO(content.decode("utf-8")))
-    return list(dictionary.symbols)
+    known = (
+        [read_dictionary_text(each.decode("utf-8"), f"a dictionary in {path}") for each in kit.dictionaries]
+        if kit
+        else []
+    )
+    return SecondStage(path, added, tuple(dictionary.symbols for dictionary in known)) if added else None
 
 
 def _refusal(fusion: type[Fusion]) -> str | None:

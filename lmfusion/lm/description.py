@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lmfusion.checkpoint.config_types import check_fields, fields_of
-from lmfusion.checkpoint.contents import check_named_sizes
+from lmfusion.checkpoint.contents import check_named_sizes, model_settings
 from lmfusion.checkpoint.reading import first_line
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, naming
 from lmfusion.lm.interface import FAMILIES
 from lmfusion.lm.old_checkpoints import modern_lm, modern_side
 
-_ENDING = "lm_config"
+_ENDING = "_lm_config"
 _BESIDE = {"symbols": list[str], "targets": list[str], "reading": dict[str, Any]}
 """Values that no family's ``Config`` has."""
 
@@ -64,12 +63,9 @@ def check_described(path: Path, state: Mapping[str, Any]) -> None:
     Raises:
         InputError: naming the value.
     """
-    config = (state.get("cfg") or {}).get("model") or state.get("args") or {}
-    for name, stored in (vars(config) if isinstance(config, Namespace) else config).items():
-        if isinstance(name, str) and name.endswith(f"_{_ENDING}") and stored:
-            try:
+    for name, stored in model_settings(state).items():
+        if isinstance(name, str) and name.endswith(_ENDING) and stored:
+            with naming(path):
                 described = read_side(name, stored)["lm"]
-            except InputError as error:
-                raise InputError(f"{path}: {error}") from error
             check_description(f"{path}: {name}", described)
             check_named_sizes(path, described, state["model"])

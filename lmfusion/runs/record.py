@@ -10,12 +10,12 @@ from typing import Any
 from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.errors import InputError
 
-_NUMBER, _MAYBE, _TIME = (int, float), (int, float, type(None)), "a number of seconds"
+_NUMBER, _MAYBE = (int, float), (int, float, type(None))
 _LARGEST = 1e300
 _SIDE = "source target"
 _RESULTS = ("updates", "best_valid_loss", "best_valid_perplexity", "tokens_per_second", "sentences")
-# What run.json may hold: types, one of several words, the form of each item of a list, or forms by name, where "*"
-# is any name, and "?" marks what may be absent.
+# What run.json may hold: types, numbers that are finite, one of several words, the form of each item of a list, or
+# forms by name, where "*" is any name, and "?" marks what may be absent.
 _RECORD: dict[str, Any] = {
     "seed?": (int, type(None)),
     "versions?": (dict, type(None)),  # null: not known
@@ -24,7 +24,7 @@ _RECORD: dict[str, Any] = {
         "*": {
             "state?": str,
             "command?": [str],
-            "seconds?": _TIME,
+            "seconds?": math.isfinite,
             "attempts?": int,
             "result?": {f"{name}?": _MAYBE for name in _RESULTS},
             "data_sha256?": (dict, type(None)),
@@ -61,7 +61,7 @@ def _check(path: Path, name: str, value: Any, form: Any) -> None:
     elif isinstance(form, list) and isinstance(value, list):
         for each in value:
             _check(path, name, each, form[0])
-    elif not (value in form.split() if isinstance(form, str) and form != _TIME else _is_of_type(value, form)):
+    elif not (value in form.split() if isinstance(form, str) else _is_of_type(value, form)):
         raise InputError(
             f"{path}: {name} is {str(value)[:40]!r}, which is never written there. Was it edited? Fix it or delete the "
             f"run folder."
@@ -71,8 +71,8 @@ def _check(path: Path, name: str, value: Any, form: Any) -> None:
 def _is_of_type(value: Any, form: Any) -> bool:
     if isinstance(value, int) and abs(value) > _LARGEST:
         return False
-    if form == _TIME:
-        return isinstance(value, (int, float)) and math.isfinite(value) and not isinstance(value, bool)
+    if form is math.isfinite:
+        return _is_of_type(value, _NUMBER) and math.isfinite(value)
     return isinstance(value, type(form) if isinstance(form, (dict, list)) else form) and not isinstance(value, bool)
 
 

@@ -65,7 +65,10 @@ def test_a_file_of_this_machine_and_what_the_user_gives_are_taken() -> None:
     refuse_addresses("bpe", None, {})
     refuse_addresses("bpe", {**PLAIN, "sentencepiece_model": "/data/a b/spm.model"}, {})
     address = "https://example.org/a.model"
-    refuse_addresses("bpe", {**PLAIN, "sentencepiece_model": address}, {"sentencepiece_model": address})
+    named = {**PLAIN, "sentencepiece_model": address}
+    refuse_addresses("bpe", named, {"sentencepiece_model": address})
+    with pytest.raises(InputError, match="as sentencepiece_model"):  # the same, where the user gave another value
+        refuse_addresses("bpe", named, {"sentencepiece_alpha": 0.1})
 
 
 @pytest.mark.parametrize("bpe", FETCHED[:1] + FETCHED[3:5], ids=str)

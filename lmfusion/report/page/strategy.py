@@ -13,7 +13,7 @@ MADE_UP = {"back": "BACK-TRANSLATION", "self": "SELF-TRAINING", "copied": "COPIE
 """Beginnings of data folders that hold made-up pairs, too (recipes/_rows.sh), and what they are called."""
 BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
 _FUSIONS = {"elmo": "ELMO", "finetune": "FT", "ft": "FT"}
-_MADE_UP = re.compile(r"/(back|self|copied|distilled)-[^/]*-with-([0-9]+)/bitext-[0-9]+/?$")
+_MADE_UP = re.compile(rf"/({'|'.join(MADE_UP)})-[^/]*-with-([0-9]+)/bitext-[0-9]+/?$")
 _CELL = re.compile(r"(src|tgt)_(elmo|ft)(_|$)")
 
 # Order of the paper's Table 4; what it does not have comes after, in the order of the alphabet.
@@ -49,20 +49,19 @@ def name(flags: Flags) -> str:
         return f"{LEAD}-{flags.get('sentences') or 1}"
     if flags.get("arch") == "prefix_lm":
         return f"{PREFIX_LM}+INITIALISE" if flags.get("prefix-lm") else PREFIX_LM
-    parts = fusions(flags)
-    if not parts and flags.has("share-all-embeddings"):
-        parts = [SHARED]
-    if (flags.get("arch") or "").startswith("lstm"):
-        parts = [LSTM, *parts]
-    start = SECOND_STAGE if fusions(flags) else PRETRAINED
-    added = {
-        SHDEMB: flags.has("share-decoder-input-output-embed"),
-        LM_PRIOR: flags.get("criterion") == "lm_prior",
-        start: bool(flags.get("finetune-from-model")),
-        MADE_UP.get(made_up_pairs(flags)[0], ""): True,
-    }
+    fused = fusions(flags)
+    parts = [LSTM, *fused] if (flags.get("arch") or "").startswith("lstm") else list(fused)
+    if flags.has("share-all-embeddings") and not fused:
+        parts.append(SHARED)
     parts = parts or [BASELINE]
-    return "+".join([*parts, *(part for part, is_there in added.items() if part and is_there)])
+    if flags.has("share-decoder-input-output-embed"):
+        parts.append(SHDEMB)
+    if flags.get("criterion") == "lm_prior":
+        parts.append(LM_PRIOR)
+    if flags.get("finetune-from-model"):
+        parts.append(SECOND_STAGE if fused else PRETRAINED)
+    made_up, _ = made_up_pairs(flags)
+    return "+".join([*parts, *([MADE_UP[made_up]] if made_up else [])])
 
 
 def made_up_pairs(flags: Flags) -> tuple[str, int]:
