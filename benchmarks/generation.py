@@ -28,7 +28,7 @@ from training import FAIRSEQ, ratio_table
 from uncached import Uncached
 
 from lmfusion.fusion.config import NONE
-from lmfusion.int8 import quantize
+from lmfusion.inference.int8 import quantize
 
 AGAIN = ", LM again"
 

@@ -93,7 +93,7 @@ def _marian(model: Any, rows: list[list[int]], args: argparse.Namespace) -> Best
 def _ctranslate(model: Any, rows: list[list[int]], args: argparse.Namespace, kind: str) -> Best:
     import ctranslate2
 
-    from lmfusion.ctranslate import specification
+    from lmfusion.inference.ctranslate import specification
 
     dictionary = dictionary_of_size(args.sizes.vocabulary)
     spec = specification(model, dictionary, dictionary)

@@ -29,9 +29,9 @@ from timing import Spread, alternate
 
 import lmfusion
 from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.inference.translate_lines import WINDOW
 from lmfusion.text import textio
 from lmfusion.text.kit import TextKit, from_state
-from lmfusion.translate_lines import WINDOW
 
 ROOT = Path(__file__).resolve().parents[1]
 MODEL = ROOT / "pretrained" / "en-de.lmf"

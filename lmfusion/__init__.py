@@ -14,7 +14,7 @@ from lmfusion.errors import InputError, LMFusionError, UserError
 
 if TYPE_CHECKING:
     from lmfusion import scoring
-    from lmfusion.hub import load_model
+    from lmfusion.inference.hub import load_model
     from lmfusion.lm.interface import PretrainedLM
     from lmfusion.lm.loading import load_lm
 
@@ -35,7 +35,11 @@ __all__ = [
     "scoring",
 ]
 
-_LAZY = {"PretrainedLM": "lmfusion.lm.interface", "load_lm": "lmfusion.lm.loading", "load_model": "lmfusion.hub"}
+_LAZY = {
+    "PretrainedLM": "lmfusion.lm.interface",
+    "load_lm": "lmfusion.lm.loading",
+    "load_model": "lmfusion.inference.hub",
+}
 """Public names that load torch and fairseq, and where they are."""
 
 

@@ -20,8 +20,8 @@ BEAM = 5
 
 def translator(model: str) -> Callable[[list[str]], list[str]]:
     """Return what translates texts by a run's folder, a checkpoint, or a folder of CTranslate2, `:int8` behind it."""
-    from lmfusion import ctranslate
-    from lmfusion.translate_lines import Search, translate_lines
+    from lmfusion.inference import ctranslate
+    from lmfusion.inference.translate_lines import Search, translate_lines
 
     folder, _, kind = model.partition(":")
     if ctranslate.is_folder(folder):

@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion export CKPT --out FILE [--half]`` or ``--ctranslate2 DIR``."""
     lmfusion.install()
     if args.ctranslate2:
-        from lmfusion import ctranslate
+        from lmfusion.inference import ctranslate
 
         if args.half:
             raise InputError("--half is for --out FILE: a folder of CTranslate2 is translated in 8-bit by --int8.")

@@ -119,7 +119,7 @@ def _show_folder(path: str, as_json: bool) -> None:
 
 
 def _card(path: str) -> str:
-    from lmfusion.packing import texts
+    from lmfusion.inference.packing import texts
 
     found = texts(path)
     if not any(found.values()):

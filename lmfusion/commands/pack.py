@@ -35,9 +35,9 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion pack RUN --out FILE``."""
     lmfusion.install()
-    from lmfusion.hub import find_checkpoint
+    from lmfusion.inference.hub import find_checkpoint
+    from lmfusion.inference.packing import pack
     from lmfusion.inspection import inspect_checkpoint
-    from lmfusion.packing import pack
     from lmfusion.runs.model_card import model_card
 
     checkpoint = find_checkpoint(Path(args.model))

@@ -14,7 +14,7 @@ from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
     from lmfusion.consumers.heads import HeadSpec
-    from lmfusion.predicting import Prediction
+    from lmfusion.inference.predicting import Prediction
 
 
 def add(commands: Any) -> None:
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> None:
     for name in ("fairseq", "lmfusion"):
         logging.getLogger(name).setLevel(logging.WARNING)
     lmfusion.install()
-    from lmfusion.predicting import load_heads
+    from lmfusion.inference.predicting import load_heads
 
     predictor = load_heads(args.model)
     spec = predictor.head(args.task)

@@ -16,7 +16,7 @@ from lmfusion.commands.parsers import add_command, allow_options_between, check_
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
-    from lmfusion.translate_lines import Hypothesis
+    from lmfusion.inference.translate_lines import Hypothesis
 
 _SETTINGS = {
     "lenpen": (float, "above 1 prefers longer translations, below 1 shorter ones (default: 1)"),
@@ -73,8 +73,8 @@ def run(args: argparse.Namespace) -> None:
     for name in ("fairseq", "lmfusion.fusion", "lmfusion.kernels", "sacremoses"):
         logging.getLogger(name).setLevel(logging.WARNING)
     lmfusion.install()
+    from lmfusion.inference.translate_lines import Search, translate_lines
     from lmfusion.text.progress import progress
-    from lmfusion.translate_lines import Search, translate_lines
 
     settings = {name: getattr(args, name) for name in _SETTINGS if getattr(args, name) is not None}
     if args.sampling:
@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> None:
         settings["sampling"] = True
     search = Search(args.beam, args.nbest, args.batch_size, settings)
     if (Path(args.model) / "model.bin").is_file():
-        from lmfusion.ctranslate import CTranslator
+        from lmfusion.inference.ctranslate import CTranslator
 
         model: Any = CTranslator(args.model, int8=args.int8, device=args.device or "cpu")
         translate = model.translate_lines
@@ -108,7 +108,7 @@ def _load(args: argparse.Namespace) -> Any:
     if args.device == "cuda" and not torch.cuda.is_available():
         raise InputError("--device cuda: PyTorch finds no GPU here; leave the flag out for the CPU.")
     if args.int8:
-        from lmfusion.int8 import quantize
+        from lmfusion.inference.int8 import quantize
 
         quantize(model.float())
         return model

@@ -63,7 +63,7 @@ def test_the_lists_of_best_translations_and_their_scores_are_the_same(
     assert best[0] == best[1]
     assert [float(line[1]) for line in theirs] == pytest.approx([float(line[1]) for line in ours], abs=1e-3)
     lines = text.read_text(encoding="utf-8").splitlines()
-    from lmfusion.ctranslate import CTranslator
+    from lmfusion.inference.ctranslate import CTranslator
 
     assert len(CTranslator(folder, int8=True).translate(lines, beam=2)) == len(lines)
 
@@ -83,7 +83,7 @@ def test_what_it_cannot_compute_is_refused_and_nothing_is_written(
 def test_a_part_that_was_not_written_shows_in_the_probabilities(
     commands: Any, make: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lmfusion import ctranslate
+    from lmfusion.inference import ctranslate
 
     checkpoint = make("baseline")
     monkeypatch.setattr(ctranslate, "_ACTIVATIONS", {"relu": "GELU"})

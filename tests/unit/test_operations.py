@@ -126,7 +126,7 @@ def test_every_module_imports_without_the_folder(copy: Path) -> None:
     )
     done = run(copy, code)
     assert done.returncode == 0, done.stderr
-    assert {"lmfusion.lm.cloze", "lmfusion.fusion.model", "lmfusion.hub"} <= set(done.stdout.split())
+    assert {"lmfusion.lm.cloze", "lmfusion.fusion.model", "lmfusion.inference.hub"} <= set(done.stdout.split())
 
 
 def test_both_kinds_of_operations_are_called_alike() -> None:

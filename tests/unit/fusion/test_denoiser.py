@@ -19,7 +19,7 @@ from fairseq.tasks import setup_task
 from lmfusion.consumers.lstm import LSTMFusion
 from lmfusion.errors import InputError
 from lmfusion.fusion.model import TransformerLMFusion
-from lmfusion.hub import load_model
+from lmfusion.inference.hub import load_model
 from lmfusion.inspection import inspect_checkpoint
 from lmfusion.lm.symbols import dictionary_of
 

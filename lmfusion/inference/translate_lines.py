@@ -14,8 +14,8 @@ from fairseq.hub_utils import GeneratorHubInterface
 from torch import Tensor
 
 from lmfusion.errors import InputError
-from lmfusion.hub import Translator
-from lmfusion.search_settings import check_settings
+from lmfusion.inference.hub import Translator
+from lmfusion.inference.search_settings import check_settings
 
 logger = logging.getLogger(__name__)
 

@@ -19,11 +19,11 @@ from fairseq.models.transformer import TransformerModelBase
 
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
-from lmfusion.hub import Translator, find_checkpoint, load_model
+from lmfusion.inference.hub import Translator, find_checkpoint, load_model
+from lmfusion.inference.translate_lines import WINDOW, Done, Hypothesis, Search, windows
 from lmfusion.text import kit as kits
 from lmfusion.text.codec import TextCodec
 from lmfusion.text.line_map import available_cores
-from lmfusion.translate_lines import WINDOW, Done, Hypothesis, Search, windows
 
 MODEL, TEXT, BPE = "model.bin", "lmfusion.json", "bpe.model"
 TOLERANCE = 1e-3
@@ -205,7 +205,7 @@ class CTranslator:
     def translate_lines(
         self, lines: Iterable[str], search: Search, *, ahead: bool = True, done: Done | None = None
     ) -> Iterator[list[Hypothesis]]:
-        """Translate lines as they come in; see :func:`lmfusion.translate_lines.translate_lines`."""
+        """Translate lines as they come in; see :func:`lmfusion.inference.translate_lines.translate_lines`."""
         for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
             found = iter(self._translated([line for line in window if line.strip()], search))
             for line in window:

@@ -20,9 +20,9 @@ from torch import Tensor
 from lmfusion.checkpoint.reading import first_line, model_config, read_checkpoint
 from lmfusion.described import why_no_translator
 from lmfusion.errors import InputError, naming
+from lmfusion.inference.search_settings import check_settings, check_texts, why_it_ended
 from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
-from lmfusion.search_settings import check_settings, check_texts, why_it_ended
 from lmfusion.text.kit import from_state
 from lmfusion.text.named_files import given_bpe, refuse_addresses
 

@@ -12,12 +12,12 @@ import torch
 from fairseq.hub_utils import GeneratorHubInterface
 
 import lmfusion
-from lmfusion import hub
 from lmfusion.errors import InputError
-from lmfusion.hub import Translator
+from lmfusion.inference import hub
+from lmfusion.inference.hub import Translator
 
 EOS = 2
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.fixture

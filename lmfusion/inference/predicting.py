@@ -14,7 +14,7 @@ from lmfusion.checkpoint.reading import model_config, read_checkpoint
 from lmfusion.consumers.head_model import HeadsModel
 from lmfusion.consumers.heads import HeadSpec, probabilities
 from lmfusion.errors import InputError
-from lmfusion.hub import as_input_error, find_checkpoint
+from lmfusion.inference.hub import as_input_error, find_checkpoint
 from lmfusion.text.labelled import SCORE, TAGS, Example
 from lmfusion.training.sentence_data import Encoder, batch
 

@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 import lmfusion
-from lmfusion.int8 import Int8Linear, quantize
+from lmfusion.inference.int8 import Int8Linear, quantize
 from lmfusion.operations import Linear
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 # Without VNNI pairs of products of 8-bit inputs are summed in 16 bits, which is why quantize() then takes 7.

@@ -14,7 +14,7 @@ from fairseq.hub_utils import GeneratorHubInterface
 from torch import Tensor
 
 from lmfusion.errors import InputError
-from lmfusion.translate_lines import Search, translate_lines
+from lmfusion.inference.translate_lines import Search, translate_lines
 
 LIMIT = 6
 
