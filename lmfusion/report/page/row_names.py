@@ -7,8 +7,10 @@ models, they become rows of their own, named by what differs.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
 
 from lmfusion.report.page import strategy
 from lmfusion.report.page.notices import Notices
@@ -30,8 +32,26 @@ def name_rows(runs: Sequence[Run], notices: Notices) -> dict[str, str]:
                 f"{name}: runs of one bitext size differ in {', '.join(differing)}; they are rows of their own, not "
                 "seeds of one."
             )
+        lms = _lm_names(group)
         for run in group:
-            names[run.name] = _row_name(name, _settings(run), differing)
+            settings = {key: lms.get(value, value) for key, value in _settings(run).items()}
+            names[run.name] = _row_name(name, settings, differing)
+    return names
+
+
+def _lm_names(runs: Sequence[Run]) -> Mapping[str, str]:
+    """Return what to call the LMs inside, by fingerprint: their kinds, with more words where two are of one kind."""
+    found: dict[str, tuple[str, str]] = {}
+    for run in runs:
+        for side, lm in _language_models(run):
+            found[_short(lm)] = str(lm.get("kind", "")), PurePath(run.flags.get(side) or "").name
+    kinds = Counter(kind for kind, _ in found.values())
+    files = Counter(found.values())
+    names = {}
+    for fingerprint, (kind, file) in found.items():
+        unclear = kinds[kind] > 1 or not kind
+        more = file if file and files[kind, file] == 1 else fingerprint
+        names[fingerprint] = f"{kind} {more}".strip() if unclear else kind
     return names
 
 
@@ -58,9 +78,17 @@ def _settings(run: Run) -> Settings:
 
 def _fingerprints(run: Run) -> Settings:
     """Return fingerprints of the LMs inside, known once training has finished: their files' names say less."""
+    return {side: _short(lm) for side, lm in _language_models(run)}
+
+
+def _language_models(run: Run) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the flags that gave the LMs inside, and what the checkpoint says of these LMs."""
     sides = {"source": "src-lm", "target": "tgt-lm"}
-    models = [lm for lm in run.model.get("language_models", ()) if lm.get("fingerprint")]
-    return {sides[lm["side"]]: str(lm["fingerprint"])[:12] for lm in models}
+    return [(sides[lm["side"]], lm) for lm in run.model.get("language_models", ()) if lm.get("fingerprint")]
+
+
+def _short(lm: Mapping[str, Any]) -> str:
+    return str(lm["fingerprint"])[:12]
 
 
 def _differing(runs: Sequence[Run]) -> list[str]:

@@ -136,6 +136,19 @@ def test_runs_with_different_training_data_or_language_models_are_rows_of_their_
     assert any(row.name == "SRC-ELMO (src-lm 111111111111)" for row in comparison.rows)
 
 
+def test_language_models_of_rows_are_called_by_kind_then_by_file_then_by_fingerprint(maker, compared) -> None:
+    """Two of a kind are told apart by their files' names, and those whose files have one name by fingerprints."""
+    lms = {"1": ("BERT", "bert.pt"), "2": ("vectors", "cbow.vec"), "3": ("vectors", "skipgram.vec")}
+    lms |= {"4": ("cloze", "a/checkpoint_best.pt"), "5": ("cloze", "b/checkpoint_best.pt")}
+    for digit, (kind, file) in lms.items():
+        lm = {"side": "source", "fusion": "elmo", "kind": kind, "fingerprint": digit * 20}
+        flags = f"--src-lm {file}"
+        maker.run(f"elmo-{digit}", "src_elmo", bleu=1.0, seed=1, flags=flags, model={"language_models": [lm]})
+    ((comparison,), _) = compared(maker.folder)
+    called = {row.name.removeprefix("SRC-ELMO (src-lm ").removesuffix(")") for row in comparison.rows}
+    assert called == {"BERT", "vectors cbow.vec", "vectors skipgram.vec", f"cloze {'4' * 12}", f"cloze {'5' * 12}"}
+
+
 def test_a_run_that_still_trains_is_a_seed_of_its_row_though_its_language_model_is_known_by_name_only(
     maker, compared
 ) -> None:
