@@ -92,7 +92,7 @@ class HeadsModel(BaseFairseqModel):
         model = cls(fusion, specs, cfg, codec or _codec(cfg, fusion.lm))
         if not described:
             fusion.begin(getattr(cfg, "_get_parent", lambda: None)())
-            check_same_lms(cfg, cfg)
+            check_same_lms(cfg, cfg, ["src"])
         remember(cfg, "src_lm_config", cfg.src_lm_config)
         remember(cfg, "heads_config", json.dumps([spec.as_plain() for spec in specs]))
         return model

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from lmfusion.consumers.prefix_lm_config import PrefixLMConfig, check_dictionaries, check_flags, dropouts, sizes
 from lmfusion.errors import InputError
-from lmfusion.fusion.holder import check_same_lms, fill_defaults, remember, use_stored_lm
+from lmfusion.fusion.holder import PREFIX, check_same_lms, fill_defaults, remember, use_stored_lm
 from lmfusion.lm.causal import CausalLM
 from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.lm.interface import Head, IncrementalState
@@ -151,7 +151,7 @@ class PrefixLM(FairseqEncoderDecoderModel):
             lm = _described(cfg, symbols)
         elif cfg.prefix_lm:
             lm = _started(cfg, symbols)
-            check_same_lms(cfg, cfg)
+            check_same_lms(cfg, cfg, [PREFIX])
         else:
             lm = CausalLM(sizes(cfg), task.target_dictionary)
         remember(cfg, "prefix_lm_config", cfg.prefix_lm_config)

@@ -150,6 +150,18 @@ class AttendFusion(Fusion):
         if config.attend_dropnet is not None and not 0.0 <= config.attend_dropnet <= 1.0:
             raise InputError(f"{flag('attend_dropnet')} {config.attend_dropnet:g}: give a probability from 0 to 1.")
 
+    def configure(self, model_config: Any) -> None:
+        """Refuse a decoder whose layers are to attend to the language model and to no source; see the base class.
+
+        Raises:
+            InputError: naming the flags.
+        """
+        if self.attend_in != ENCODER and getattr(model_config, "no_cross_attention", False):
+            raise InputError(
+                f"--src-attend-in {self.attend_in} would be ignored in the decoder: --no-cross-attention leaves no "
+                f"attention to average with. Leave out --no-cross-attention, or give --src-attend-in {ENCODER}."
+            )
+
     def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> LMStates:
         """Return the frozen language model's top state; see :meth:`Fusion.read`."""
         with torch.no_grad():

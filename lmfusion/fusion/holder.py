@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -64,7 +64,7 @@ class HoldsLMs(nn.Module):
             for fusion, stack in self.fusions():
                 fusion.begin(getattr(cfg, "_get_parent", lambda: None)())
                 fusion.load_into(stack)
-            check_same_lms(cfg, built)
+        check_same_lms(cfg, built, [side for side in SIDES if not getattr(cfg, f"{side}_lm_config")])
         self.second_stage = find_second_stage(cfg)
         for side in SIDES:
             remember(cfg, f"{side}_lm_config", getattr(built, f"{side}_lm_config"))
@@ -161,17 +161,18 @@ def remember(cfg: Any, name: str, value: str | None) -> None:
         parent["model"][name] = value
 
 
-def check_same_lms(cfg: Any, built: Any) -> None:
+def check_same_lms(cfg: Any, built: Any, read: Sequence[str]) -> None:
     """Refuse an LM other than the one in the checkpoint that a run starts from: it would be ignored.
 
     Args:
         cfg: the model's configuration as fairseq gives it.
         built: the configuration from which the model was built, with the LMs' descriptions.
+        read: sides whose language model was read from its own file, and not described by the checkpoint.
 
     Raises:
         InputError: naming both.
     """
-    sides = _served(cfg)
+    sides = [side for side in _served(cfg) if side in read]
     path = checkpoint_to_start_from(cfg) if sides else None
     if path is None:
         return

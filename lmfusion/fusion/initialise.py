@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from lmfusion.errors import InputError
 from lmfusion.fusion.interface import DECODER, Fusion, Side, register_fusion
+from lmfusion.fusion.places import layers_of
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.stack import Weights
 
@@ -86,7 +87,13 @@ class InitialiseFusion(Fusion):
             raise InputError(f"{flag('initialise_cross')} {config.initialise_cross}: give {NEW} or {COPIED}.")
 
     def configure(self, model_config: Any) -> None:
-        """Set sizes and kind of the side's stack to the language model's; see :meth:`Fusion.configure`."""
+        """Set sizes and kind of the side's stack to the language model's; see :meth:`Fusion.configure`.
+
+        Raises:
+            InputError: if the decoder's output embeddings are to be of a kind that the language model's cannot be.
+        """
+        if self.side.stack == DECODER:
+            self._check_output(model_config)
         own, stack = getattr(model_config, self.side.stack), self.stack
         own.embed_dim, own.ffn_embed_dim, own.attention_heads = stack.embed_dim, stack.ffn_dim, stack.heads
         own.layers, own.normalize_before = self.count, stack.normalize_before
@@ -105,6 +112,18 @@ class InitialiseFusion(Fusion):
             f"{stack.embed_dim} channels, {stack.ffn_dim} between, {stack.heads} heads, {self.count} layers"
         )
 
+    def _check_output(self, model_config: Any) -> None:
+        if model_config.share_decoder_input_output_embed and self.stack.output is not None:
+            raise InputError(
+                "--share-decoder-input-output-embed (SHDEMB) makes one matrix of the decoder's input and output "
+                f"embeddings, and those of the {self.lm.title} differ: leave it out, or pretrain the LM with it."
+            )
+        if model_config.adaptive_softmax_cutoff:
+            raise InputError(
+                "--adaptive-softmax-cutoff has no place for the output embeddings of the language model that the "
+                "decoder starts from: leave it out."
+            )
+
     @torch.no_grad()
     def load_into(self, stack: nn.Module) -> None:
         """Copy the language model's weights into fairseq's encoder or decoder; see :meth:`Fusion.load_into`."""
@@ -119,7 +138,7 @@ class InitialiseFusion(Fusion):
         for name, weights in norms.items():
             if weights:
                 getattr(target, name).load_state_dict(weights)
-        for layer, weights in zip(target.layers, self.stack.layers):
+        for layer, weights in zip(layers_of(target), self.stack.layers):
             self._load_layer(layer, weights)
         if self.side.stack == DECODER:
             output = self.stack.tokens if self.stack.output is None else self.stack.output

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import nn
 
 from lmfusion.fusion.interface import Fusion, Place
 
 _KINDS = {"self": "self_attn", "cross": "encoder_attn"}
+
+
+def layers_of(stack: Any) -> list[nn.Module]:
+    """Return all layers of fairseq's encoder or decoder; iterating its lists of LayerDrop leaves some out at random."""
+    return [stack.layers[number] for number in range(len(stack.layers))]
 
 
 def wrap_attention(fusion: Fusion, stack: nn.Module, name: str) -> None:
@@ -17,7 +24,7 @@ def wrap_attention(fusion: Fusion, stack: nn.Module, name: str) -> None:
         stack: fairseq's encoder or decoder.
         name: ``"encoder"`` or ``"decoder"``.
     """
-    for number, layer in enumerate(stack.layers):  # type: ignore[arg-type]
+    for number, layer in enumerate(layers_of(stack)):
         for kind, attribute in _KINDS.items():
             own = getattr(layer, attribute, None)
             if own is not None:

@@ -10,6 +10,7 @@ opposite divergence, KL(p_LM || p_TM), which is distillation from the LM; ``--pr
 """
 
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
+import logging
 import math
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -29,6 +30,8 @@ from lmfusion.errors import InputError
 from lmfusion.lm.interface import TOP, PretrainedLM
 from lmfusion.lm.loading import load_lm
 from lmfusion.lm.symbols import check_symbols
+
+logger = logging.getLogger(__name__)
 
 TM_LM, LM_TM = "tm_lm", "lm_tm"
 """KL(p_TM || p_LM), and KL(p_LM || p_TM)."""
@@ -78,6 +81,17 @@ class LMPriorCriterion(LabelSmoothedCrossEntropyCriterion):
         # In a list: what were a module here would be in every checkpoint.
         self._lm = [load_prior(prior_lm, list(task.target_dictionary.symbols))]
         self._divergence: Optional[Tensor] = None
+        self._limit_targets(task)
+
+    def _limit_targets(self, task: Any) -> None:
+        """Make fairseq treat targets that the language model cannot score as it treats those too long for the model.
+
+        The task's configuration is a copy: a checkpoint keeps the value given.
+        """
+        limit, settings = self._lm[0].max_positions(), getattr(task, "cfg", None)
+        if settings is not None and settings.max_target_positions > limit:
+            logger.info(f"targets of more than the {limit} tokens that --prior-lm takes are too long for training")
+            settings.max_target_positions = limit
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
         """Compute the loss of a batch as fairseq's criterion does; what is logged has the divergence, too."""

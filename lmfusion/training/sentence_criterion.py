@@ -89,7 +89,7 @@ class SentenceTasksCriterion(FairseqCriterion):
         for each in logs:
             for name, values in each.items():
                 log |= {f"{name}.{key}": value for key, value in values.items()}
-                loss = loss + values["loss"].cpu() / values["n"]
+                loss = loss + values["loss"].cpu() / max(1, values["n"])
         return loss, 1, {**log, "loss": loss}
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:

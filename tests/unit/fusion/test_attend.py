@@ -91,6 +91,19 @@ def test_layers_attend_where_the_flag_says(make_model: Any, chosen: str | None) 
     assert found == expected
 
 
+def test_every_layer_attends_although_layer_drop_leaves_some_out_in_training(make_model: Any) -> None:
+    """A list of fairseq's with LayerDrop, iterated while a model is built, has layers at random."""
+    drop = {"encoder_layerdrop": 0.9, "decoder_layerdrop": 0.9}
+    model = make_model("attend", "none", encoder_layers=4, decoder_layers=4, **drop)
+    assert sum(isinstance(module, AveragedAttention) for module in model.modules()) == 8
+
+
+@pytest.mark.parametrize("chosen", ["decoder", "both", None])
+def test_a_decoder_without_attention_to_the_source_cannot_attend(make_model: Any, chosen: str | None) -> None:
+    with pytest.raises(InputError, match="--no-cross-attention"):
+        make_model("attend", "none", src_attend_in=chosen, no_cross_attention=True)
+
+
 def test_all_attentions_have_the_fast_kernels(make_model: Any) -> None:
     model = make_model("attend", "none")
     kinds = {type(module) for module in model.modules() if isinstance(module, MultiheadAttention)}

@@ -138,6 +138,21 @@ def test_run_does_not_go_on_with_another_lm(
         build_model(run_config(make_cell("elmo", "none"), tmp_path).model, task)
 
 
+def test_another_lm_is_found_although_the_other_sides_file_is_gone(
+    *, make_cell: Any, task: Any, shake: Any, src_lm: Path, tgt_lm: Path, tmp_path: Path, make_cloze: Any, save_lm: Any
+) -> None:
+    first = run_config(make_cell("elmo", "elmo"), tmp_path)
+    model = build_model(first.model, task)
+    torch.save({"cfg": OmegaConf.to_container(first), "model": model.state_dict()}, tmp_path / "checkpoint_last.pt")
+    command_line = [run_config(make_cell("elmo", "elmo"), tmp_path).model for _ in range(2)]
+    tgt_lm.unlink()
+    build_model(command_line[0], task)
+    src_lm.unlink()
+    save_lm(shake(make_cloze()), src_lm.name)
+    with pytest.raises(InputError, match=r"was trained with another language model than .*source_lm\.pt"):
+        build_model(command_line[1], task)
+
+
 @pytest.mark.parametrize("option", ["restore_file", "finetune_from_model"])
 def test_weights_of_another_run_bring_their_lm(
     *,

@@ -73,6 +73,24 @@ def test_fewer_layers_are_the_lowest(make_model: Any, tgt_lm: Any) -> None:
     assert torch.equal(model.decoder.layers[0].fc1.weight, lm.layers[0].ffn.fc1.weight)
 
 
+def test_every_layer_starts_from_the_lms_although_layer_drop_leaves_some_out_in_training(
+    make_model: Any, src_lm: Any, tgt_lm: Any
+) -> None:
+    model = make_model("initialise", "initialise", encoder_layerdrop=0.9, decoder_layerdrop=0.9)
+    for stack, file in ((model.encoder, src_lm), (model.decoder, tgt_lm)):
+        for number, weights in enumerate(load_lm(file).stack().layers):
+            assert torch.equal(stack.layers[number].fc1.weight, weights["fc1.weight"])
+
+
+def test_an_output_that_cannot_be_the_lms_is_refused(make_model: Any, tgt_lm: Any) -> None:
+    """One matrix cannot start from two, nor an adaptive softmax from a matrix of all symbols."""
+    assert load_lm(tgt_lm).stack().output is not None
+    with pytest.raises(InputError, match="SHDEMB"):
+        make_model("none", "initialise", share_decoder_input_output_embed=True)
+    with pytest.raises(InputError, match="--adaptive-softmax-cutoff"):
+        make_model("none", "initialise", adaptive_softmax_cutoff=[4, 7])
+
+
 def test_what_is_trained_is_fairseqs_transformer_without_the_lm(make_model: Any) -> None:
     model = make_model("initialise", "initialise")
     assert isinstance(model.encoder, TransformerEncoderBase)

@@ -107,6 +107,16 @@ def test_a_checkpoint_has_no_weights_of_the_prior_and_inspect_names_it(
     assert found["lm"].endswith("lm.pt")
 
 
+def test_targets_longer_than_the_lm_takes_are_too_long_for_training(
+    make_prior_trainer: Callable[..., Any], data: Path
+) -> None:
+    """fairseq asks the task which targets are left out; the model alone would take more of them."""
+    longest = load_lm(data / "lm.pt").max_positions()
+    trainer = make_prior_trainer(*PRIOR)
+    assert trainer.get_model().max_positions()[1] > longest
+    assert trainer.task.max_positions()[1] == longest
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
