@@ -97,7 +97,7 @@ def refuse_to_overwrite(paths: Sequence[str | Path], out: str | Path) -> None:
     """Refuse to write over an input: the result lacks the optimizer, and a run could not resume from it."""
     for path in map(Path, paths):
         if path.exists() and Path(out).exists() and path.samefile(out):
-            raise InputError(f"--out {out} is {path} itself, which would lose its optimizer: give another name.")
+            raise InputError(f"--out {out} is {path} itself, which would be lost: give another name.")
 
 
 def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:
@@ -120,8 +120,10 @@ def _add(total: dict[str, Tensor], weights: dict[str, Tensor], *, first: str | P
     different = sorted(set(total) ^ set(weights))
     different += sorted(name for name in set(total) & set(weights) if total[name].shape != weights[name].shape)
     if different:
+        more = f" and {len(different) - 3:,} more weights" if len(different) > 3 else ""
         raise InputError(
-            f"{path} and {first} are checkpoints of different models and cannot be averaged: {', '.join(different)}."
+            f"{path} and {first} are checkpoints of different models and cannot be averaged: they differ in "
+            f"{', '.join(different[:3])}{more}."
         )
     for name, value in weights.items():
         if value.is_floating_point():

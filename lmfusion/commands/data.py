@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
     made = make(request, args.out, Settings(bpe_model=args.spm, dictionary=args.dict, **models, **chosen))
     sides = {"src": made.source, "tgt": made.target}
     flags = "".join(f" --{flag}-lm FOLDER" for flag, side in sides.items() if side in made.tokenizers)
-    print(f"Next: lmfusion train {args.out} --rows {rows(made)}{flags} --out runs/mine", flush=True)
+    print(f"Next: lmfusion train {shlex.quote(str(args.out))} --rows {rows(made)}{flags} --out runs/mine", flush=True)
 
 
 def _check(args: argparse.Namespace) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import shlex
 from typing import Any
 
 import lmfusion
@@ -45,7 +46,7 @@ def run(args: argparse.Namespace) -> None:
         for name in ("fairseq", "lmfusion"):
             logging.getLogger(name).setLevel(logging.WARNING)
         ctranslate.export(args.checkpoint, args.ctranslate2)
-        print(f"wrote {args.ctranslate2}; lmfusion translate {args.ctranslate2} [--int8]")
+        print(f"wrote {args.ctranslate2}; lmfusion translate {shlex.quote(str(args.ctranslate2))} [--int8]")
         return
     from lmfusion.checkpoint import rewriting as checkpoints
 

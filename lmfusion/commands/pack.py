@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,9 @@ def run(args: argparse.Namespace) -> None:
     facts = inspect_checkpoint(checkpoint).to_dict()
     card = model_card(folder, facts, licence := _licence(args.licence))
     pack(checkpoint, args.out, card=card, licence=licence, half=not args.full, data=args.data, bpe_model=args.spm)
-    print(f"wrote {args.out}, {os.path.getsize(args.out) / 1e6:.1f} MB: lmfusion translate {args.out}")
+    print(
+        f"wrote {args.out}, {os.path.getsize(args.out) / 1e6:.1f} MB: lmfusion translate {shlex.quote(str(args.out))}"
+    )
 
 
 def _licence(given: str) -> str:

@@ -101,6 +101,8 @@ class Translator(hub_utils.GeneratorHubInterface):
         if isinstance(sentences, str):
             return self.sample([sentences], beam, verbose, **kwargs)[0]
         check_texts(sentences)
+        if kwargs.get("nbest", 1) != 1:
+            raise InputError(f"nbest {kwargs['nbest']}: translate gives the best text of each sentence; ask generate.")
         found = self.generate([self.encode(text) for text in sentences if text.strip()], beam, verbose, **kwargs)
         best = iter(self.decode(hypotheses[0]["tokens"]) for hypotheses in found)
         return [next(best) if text.strip() else "" for text in sentences]

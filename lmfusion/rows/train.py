@@ -67,6 +67,8 @@ def check(asked: Asked) -> None:
         InputError: naming the row, the data or the language model.
     """
     scripts.check_rows(asked.rows)
+    if asked.out.resolve() == asked.data.folder.resolve():
+        raise InputError(f"--out {asked.out} is the folder of the prepared text: give the runs one of their own.")
     for part in (asked.data.bitext, *(asked.data.plain_text(lang) for lang in asked.data.symbols)):
         if not part.is_dir():
             raise InputError(f"{part} is missing: run `lmfusion data` again with --out {asked.data.folder}.")

@@ -74,7 +74,9 @@ class TrainingWatcher(Watcher):
     def summary_text(self, result: dict[str, Any]) -> str:
         """Return the result in a few words."""
         early = " (early stop)" if 0 < result["updates"] < self._updates else ""
-        words = [f"{result['updates']:,} updates{early}", f"{result['tokens_per_second']:,.0f} tokens/s"]
+        words = [f"{result['updates']:,} updates{early}"]
+        if result["tokens_per_second"]:
+            words.append(f"{result['tokens_per_second']:,.0f} tokens/s")
         if result["best_valid_perplexity"] is not None:
             words.append(f"validation perplexity {result['best_valid_perplexity']:.2f} at the lowest loss")
         return ", ".join(words)

@@ -136,8 +136,7 @@ def paired_bootstrap(
     for name, hypotheses in systems.items():
         reference_streams(hypotheses, references, name)
     named = {"baseline": baseline, **systems}
-    p_of_copy = {name: 1.0 for name, hypotheses in systems.items() if list(hypotheses) == list(baseline)}
-    return _compare(make_metric(language_pair), named, streams, samples, p_of_copy)
+    return _compare(make_metric(language_pair), named, streams, samples)
 
 
 def _compare(
@@ -145,9 +144,8 @@ def _compare(
     named: Mapping[str, Sequence[str]],
     references: Sequence[Sequence[str]],
     samples: int,
-    p_of_copy: Mapping[str, float],
 ) -> list[PairedResult]:
-    """Compare systems with the first of them; copies of it get the p-value given, which sacreBLEU would get wrong."""
+    """Compare systems with the first of them."""
     found = [_statistics(metric, hypotheses, references) for hypotheses in named.values()]
     seed = os.environ.get(SEED_VARIABLE, SEED).lower()
     resampled = _resample(metric, [counts for _, counts in found], samples, seed)
@@ -157,7 +155,7 @@ def _compare(
     results = []
     for number, (name, (bleu, _), scores) in enumerate(zip(named, found, resampled)):
         differences = scores - resampled[0]
-        p = p_of_copy.get(name, p_value(bleu - found[0][0], differences)) if number else None
+        p = p_value(bleu - found[0][0], differences) if number else None
         mean, ci = estimate_ci(scores)
         ends = interval(differences) if number else None
         results.append(PairedResult(name, bleu, float(mean), float(ci), p, f"BLEU|{signature}", ends))
@@ -213,6 +211,8 @@ def reference_streams(
     Raises:
         InputError: there are no hypotheses or no references, or their numbers differ.
     """
+    if isinstance(hypotheses, str):
+        raise InputError(f"{name} is one text: give a list of texts, one per sentence.")
     if not hypotheses or not references:
         raise InputError(f"Nothing to score: {name} has {len(hypotheses)} hypotheses and {len(references)} references.")
     streams: list[Any] = [references] if isinstance(references[0], str) else list(references)

@@ -12,6 +12,8 @@ PathLike = Union[str, Path]
 BOM = b"\xef\xbb\xbf"
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """First bytes of a file in that encoding, its mark."""
+COMPRESSED = {b"\x1f\x8b": ("gzip", "gzip -dc"), b"\xfd7zXZ\x00": ("xz", "xz -dc")}
+"""First bytes of compressed files -> by what, and the command that unpacks one."""
 
 
 def read_lines(path: PathLike) -> list[str]:
@@ -33,6 +35,9 @@ def each_line(path: PathLike) -> Iterator[str]:
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
+            for magic, (kind, command) in COMPRESSED.items():
+                if number == 1 and raw.startswith(magic):
+                    raise InputError(f"{path} is compressed by {kind}. Unpack it first: {command} < {path}") from error
             if number == 1 and raw.startswith(UTF_16):
                 raise InputError(f"{path} is UTF-16. Convert it first: iconv -f UTF-16 -t UTF-8 {path}") from error
             raise InputError(

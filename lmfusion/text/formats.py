@@ -170,6 +170,8 @@ def _text(entry: Any, field: str, where: str) -> str:
         return ""
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         value = " ".join(value)
-    if not isinstance(value, str) or re.search("[\0\ud800-\udfff]", value):
-        raise DataError(f"{where}: {field!r} is {json.dumps(value)[:40]}, no text, or has characters that are none.")
+    if not isinstance(value, str):
+        raise DataError(f"{where}: {field!r} is {json.dumps(value)[:40]}, and a text is needed (in quotes).")
+    if re.search("[\0\ud800-\udfff]", value):
+        raise DataError(f"{where}: {field!r} is {json.dumps(value)[:40]}, which has characters that no text has.")
     return value

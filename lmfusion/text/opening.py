@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from lmfusion.text.textio import BAD_COMPRESSION, DataError
+from lmfusion.text.textio import BAD_COMPRESSION, GZIP, XZ, DataError
 
-GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 ZIP, PDF = b"PK\x03\x04", b"%PDF"
 BLOCK = 1 << 16
 NO_TEXT = {

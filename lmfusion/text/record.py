@@ -11,7 +11,7 @@ from typing import Any
 
 from lmfusion.text import textio
 
-_CONSEQUENCE = "what was made stays, only its counts are lost"
+_CONSEQUENCE = "what was made beside it has to be made again"
 
 
 class Record:

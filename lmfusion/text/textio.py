@@ -22,6 +22,8 @@ from lmfusion.errors import InputError
 
 BAD_COMPRESSION = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError)
 PARTIAL = ".partial"
+GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
+"""First bytes of compressed files."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """First bytes of a file in that encoding, its mark."""
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -32,18 +34,20 @@ class DataError(InputError):
 
 
 def open_binary(path: Path) -> IO[bytes]:
-    """Open a plain, .xz or .gz file for reading.
+    """Open a plain file, or one that is compressed by xz or gzip, whatever its name, for reading.
 
     Raises:
-        DataError: there is no such file.
+        DataError: there is no such file, or it is empty and its name says that it is compressed.
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     if path.suffix in (".xz", ".gz") and not path.stat().st_size:
         raise DataError(f"{path}: is empty, which no compressed file is. Fetch it again.")
-    if path.suffix == ".xz":
+    with path.open("rb") as stream:
+        head = stream.read(len(XZ))
+    if head.startswith(XZ) or (path.suffix == ".xz" and not head.startswith(GZIP)):
         return lzma.open(path, "rb")
-    if path.suffix == ".gz":
+    if head.startswith(GZIP) or path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     return path.open("rb")
 
@@ -51,7 +55,7 @@ def open_binary(path: Path) -> IO[bytes]:
 def is_gzip(path: Path) -> bool:
     """Return whether a file is compressed by gzip, whatever its name."""
     with path.open("rb") as stream:
-        return stream.read(2) == b"\x1f\x8b"
+        return stream.read(len(GZIP)) == GZIP
 
 
 def read_lines(path: Path) -> Iterator[str]:

@@ -194,3 +194,9 @@ def test_what_cannot_be_trained_is_refused_before_anything_is(folder: Path, word
     done = run(folder, "train", "data", *words.split(), "--out", "runs/refused", status=2)
     assert named in done.stderr
     assert not (folder / "runs" / "refused").exists()
+
+
+def test_runs_do_not_go_into_the_folder_of_the_text(folder: Path) -> None:
+    done = run(folder, "train", "data", "--rows", "baseline", "--out", "runs/../data", status=2)
+    assert "--out" in done.stderr
+    assert not (folder / "data" / "plan.json").exists()

@@ -82,6 +82,11 @@ def test_a_setting_that_the_search_does_not_have_is_refused_with_the_nearest(tra
         translator.translate(["aaa"], lenpne=0.5)
 
 
+def test_several_hypotheses_are_not_asked_of_translate_which_gives_the_best(translator: Translator) -> None:
+    with pytest.raises(InputError, match="nbest 3"):
+        translator.translate(["aaa"], beam=3, nbest=3)
+
+
 def test_a_line_without_a_word_stays_empty(translator: Translator) -> None:
     assert translator.translate(["", " ", "\t"]) == ["", "", ""]
     assert translator.translate("") == ""

@@ -218,6 +218,17 @@ def test_paired_bootstrap_of_equal_systems_is_not_significant() -> None:
     assert bleu.paired_bootstrap(text, {"same": text}, random_text(1))[1].p_value == 1.0
 
 
+def test_two_systems_without_a_word_in_common_with_the_reference_are_equally_bad() -> None:
+    """Their texts differ and their scores are 0 on every sample: sacreBLEU calls that significant."""
+    reference = ["a b c d"] * 5
+    assert bleu.paired_bootstrap(["x"] * 5, {"other": ["y"] * 5}, reference)[1].p_value == 1.0
+
+
+def test_one_text_is_not_taken_for_a_list_of_its_letters() -> None:
+    with pytest.raises(InputError, match="list"):
+        bleu.score("abc", ["a", "b", "c"])
+
+
 def test_paired_bootstrap_names_the_system_of_another_length() -> None:
     with pytest.raises(InputError, match="new has 2 hypotheses, but reference 1 of 1 has 3"):
         bleu.paired_bootstrap(HYPOTHESES, {"new": HYPOTHESES[:2]}, REFERENCES[0])

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
 from pathlib import Path
+from typing import Callable
 
 import pytest
 
 from lmfusion.errors import InputError
 from lmfusion.scoring.text_files import read_lines
+
+
+@pytest.mark.parametrize(("kind", "compress"), [("gzip", gzip.compress), ("xz", lzma.compress)])
+def test_compressed_text_is_called_so_and_not_another_encoding(
+    tmp_path: Path, kind: str, compress: Callable[[bytes], bytes]
+) -> None:
+    (tmp_path / "text").write_bytes(compress(b"ein Satz\n" * 50))
+    with pytest.raises(InputError, match=f"compressed by {kind}"):
+        read_lines(tmp_path / "text")
 
 
 @pytest.mark.parametrize(

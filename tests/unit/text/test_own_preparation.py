@@ -83,6 +83,19 @@ def test_a_pair_that_was_given_and_is_too_long_is_refused_by_file_and_line(tmp_p
     assert (tmp_path / "out" / "bitext-all").is_dir(), "the advice can be followed in the same folder"
 
 
+@pytest.mark.parametrize("name", ["text/train.en", "tok/train.en", "bpe/test.de", "spm.model", "lm.en/dict.txt"])
+def test_files_of_somebody_else_are_neither_taken_for_ours_nor_touched(tmp_path: Path, name: str) -> None:
+    """A training text of that name would be trained on whole, the test set in it."""
+    out = tmp_path / "out"
+    theirs = out / name
+    theirs.parent.mkdir(parents=True)
+    theirs.write_text("of somebody else\n", encoding="utf-8")
+    corpus = make_corpus(tmp_path / "corpus", ("en", "de"), ("en", "de"))
+    with pytest.raises(DataError, match=f"out/{name.split('/')[0]}: is there already"):
+        preparation(corpus, out, "-s", "en", "-t", "de").run()
+    assert [path for path in out.rglob("*") if path.is_file() and path.name != ".lock"] == [theirs]
+
+
 def test_settings_are_refused_without_loss_once_something_is_binarized(tmp_path: Path) -> None:
     corpus = make_corpus(tmp_path / "corpus", ("en", "de"), ("en", "de"))
     preparation(corpus, tmp_path / "out", *ENGLISH_GERMAN).run()
