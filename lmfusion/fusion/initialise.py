@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from lmfusion.errors import InputError
 from lmfusion.fusion.interface import DECODER, Fusion, Side, register_fusion
-from lmfusion.fusion.places import layers_of
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.stack import Weights
 
@@ -138,8 +137,8 @@ class InitialiseFusion(Fusion):
         for name, weights in norms.items():
             if weights:
                 getattr(target, name).load_state_dict(weights)
-        for layer, weights in zip(layers_of(target), self.stack.layers):
-            self._load_layer(layer, weights)
+        for number in range(self.count):  # by number: fairseq's list with LayerDrop, iterated, leaves layers out
+            self._load_layer(target.layers[number], self.stack.layers[number])
         if self.side.stack == DECODER:
             output = self.stack.tokens if self.stack.output is None else self.stack.output
             target.output_projection.weight.copy_(output[rows])

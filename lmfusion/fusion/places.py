@@ -11,11 +11,6 @@ from lmfusion.fusion.interface import Fusion, Place
 _KINDS = {"self": "self_attn", "cross": "encoder_attn"}
 
 
-def layers_of(stack: Any) -> list[nn.Module]:
-    """Return all layers of fairseq's encoder or decoder; iterating its lists of LayerDrop leaves some out at random."""
-    return [stack.layers[number] for number in range(len(stack.layers))]
-
-
 def wrap_attention(fusion: Fusion, stack: nn.Module, name: str) -> None:
     """Replace a stack's attention modules by those that an integration returns for them.
 
@@ -24,7 +19,9 @@ def wrap_attention(fusion: Fusion, stack: nn.Module, name: str) -> None:
         stack: fairseq's encoder or decoder.
         name: ``"encoder"`` or ``"decoder"``.
     """
-    for number, layer in enumerate(layers_of(stack)):
+    layers: Any = stack.layers
+    for number in range(len(layers)):  # by number: fairseq's list with LayerDrop, iterated, leaves layers out
+        layer = layers[number]
         for kind, attribute in _KINDS.items():
             own = getattr(layer, attribute, None)
             if own is not None:
