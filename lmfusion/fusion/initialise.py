@@ -107,7 +107,8 @@ class InitialiseFusion(Fusion):
         if stack.positions is not None:
             setattr(model_config, f"max_{self.side.name}_positions", stack.positions.size(0))
         logger.info(
-            f"the {self.side.stack} has the sizes of its language model, whatever --{self.side.stack}-* say: "
+            f"the {self.side.stack} is as its language model, whatever --{self.side.stack}-* say, and --activation-fn, "
+            "--layernorm-embedding, --no-scale-embedding and --no-decoder-final-norm: "
             f"{stack.embed_dim} channels, {stack.ffn_dim} between, {stack.heads} heads, {self.count} layers"
         )
 

@@ -167,7 +167,7 @@ class HuggingFaceLM(AdaptableLM):
         In half precision a position would be wrong by up to one in a thousand, one in a hundred in bfloat16.
         """
         tables = [(part, name, table) for part in self.model.modules() for name, table in part._buffers.items()
-                  if table is not None and table.dtype == torch.float32]  # fmt: skip
+                  if name.endswith("inv_freq") and table is not None and table.dtype == torch.float32]  # fmt: skip
         super()._apply(fn, recurse)
         for part, name, table in tables:
             moved = part._buffers[name]

@@ -106,6 +106,17 @@ def test_rotary_positions_stay_exact_in_half_precision(
     assert lm.top_state(lm.encode("a file")).dtype == dtype
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("model_type", sorted(KINDS))
+@torch.no_grad()
+def test_half_precision_is_float32_but_for_rounding(saved_models: Saved, model_type: str, dtype: str) -> None:
+    lm, half = (lmfusion.load_lm(saved_models(model_type), dtype=name) for name in ("float32", dtype))
+    exact = lm.layer_states(lm.encode("a file"))
+    for ours, expected in zip(half.layer_states(half.encode("a file")), exact, strict=True):
+        assert ours.dtype == getattr(torch, dtype)
+        assert (ours.float() - expected).norm() < 0.05 * expected.norm()
+
+
 def test_a_sentence_may_have_as_many_tokens_as_positions_are_left_by_the_frame(saved_models: Saved) -> None:
     limits = {
         name: lmfusion.load_lm(saved_models(name)).max_positions() for name in ("bert", "roberta", "gpt2", "llama")
