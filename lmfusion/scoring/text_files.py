@@ -35,19 +35,24 @@ def each_line(path: PathLike) -> Iterator[str]:
         try:
             line = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            for magic, (kind, command) in COMPRESSED.items():
-                if number == 1 and raw.startswith(magic):
-                    raise InputError(f"{path} is compressed by {kind}. Unpack it first: {command} < {path}") from error
-            if number == 1 and raw.startswith(UTF_16):
-                raise InputError(f"{path} is UTF-16. Convert it first: iconv -f UTF-16 -t UTF-8 {path}") from error
-            raise InputError(
-                f"{path}, line {number}, is not UTF-8 text (byte 0x{raw[error.start]:02x} at position {error.start}). "
-                f"Convert the file first, for example: iconv -f LATIN1 -t UTF-8 {path}"
-            ) from error
+            raise InputError(_why_no_text(path, number, raw, error)) from error
         if line:  # a byte order mark alone is no line
             yield line.removesuffix("\n").removesuffix("\r")
     if not number:
         raise InputError(f"{path} is empty. Was the step that writes it interrupted? Run it again.")
+
+
+def _why_no_text(path: PathLike, number: int, raw: bytes, error: UnicodeDecodeError) -> str:
+    """Return what a line is that is no UTF-8, and the command that makes text of its file."""
+    packed = next((how for magic, how in COMPRESSED.items() if number == 1 and raw.startswith(magic)), None)
+    if packed is not None:
+        return f"{path} is compressed by {packed[0]}. Unpack it first: {packed[1]} < {path}"
+    if number == 1 and raw.startswith(UTF_16):
+        return f"{path} is UTF-16. Convert it first: iconv -f UTF-16 -t UTF-8 {path}"
+    return (
+        f"{path}, line {number}, is not UTF-8 text (byte 0x{raw[error.start]:02x} at position {error.start}). "
+        f"Convert the file first, for example: iconv -f LATIN1 -t UTF-8 {path}"
+    )
 
 
 def _raw_lines(path: PathLike) -> Iterator[bytes]:

@@ -63,28 +63,12 @@ class Preparation:
             DataError: anything wrong with the input.
         """
         with records.locked(self.out):
-            self.check_made_here()
-            record = records.Record(self.out, self.settings(), self.corpus.hashes())
+            record = records.Record(self.out, self.settings(), self.corpus.hashes(), made=MADE)
             self.counts, self.save_record = record.counts, record.save
             self.make_symbols()
             self.step(self.bitext_folder(), self.binarize_bitext)
             for lang in self.args.lm_langs:
                 self.step(self.out / f"lm.{lang}", self.binarize_lm)
-
-    def check_made_here(self) -> None:
-        """Refuse files of the names that are written here where no record tells what they were made of.
-
-        Raises:
-            DataError: naming the first.
-        """
-        if (self.out / "prepare.json").exists():
-            return
-        for pattern in MADE:
-            for path in sorted(self.out.glob(pattern)):
-                raise textio.DataError(
-                    f"{path}: is there already, and no {self.out / 'prepare.json'} says what it was made of. Choose "
-                    f"another --out, or move away what is called so: {', '.join(MADE)}."
-                )
 
     def make_symbols(self) -> None:
         """Make everything up to text in BPE symbols.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,14 @@ _CONSEQUENCE = "what was made beside it has to be made again"
 class Record:
     """Keep settings, hashes of the input and counts of one output folder, in OUT/prepare.json or another file."""
 
-    def __init__(self, out: Path, settings: dict[str, Any], hashes: dict[str, str], name: str = "prepare.json") -> None:
+    def __init__(
+        self,
+        out: Path,
+        settings: dict[str, Any],
+        hashes: dict[str, str],
+        name: str = "prepare.json",
+        made: Sequence[str] = (),
+    ) -> None:
         """Read the folder's record, or start one.
 
         Args:
@@ -25,9 +32,10 @@ class Record:
             settings: what has to be the same every time.
             hashes: SHA-256 of every file that is read, by name.
             name: of the record's file.
+            made: patterns of what is not made again where it is there, and so needs a record.
 
         Raises:
-            DataError: the folder holds data prepared from other files or with other settings.
+            DataError: the folder holds data prepared from other files or with other settings, or without a record.
         """
         self.out = out
         self.path = out / name
@@ -36,6 +44,11 @@ class Record:
         self.hashes = hashes
         if self.path.is_file():
             self._continue_from(read_json(self.path, _CONSEQUENCE))
+        elif found := [path for pattern in made for path in sorted(out.glob(pattern))]:
+            raise textio.DataError(
+                f"{found[0]}: is there already, and no {self.path} says what it was made of. Choose another --out, or "
+                f"move away what is called so: {', '.join(made)}."
+            )
         self.save()
 
     def _continue_from(self, before: dict[str, Any]) -> None:
