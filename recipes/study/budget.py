@@ -94,7 +94,8 @@ OTHERS = (
     *("src_attend_second", "tgt_deep_second"),
     *("tgt_shallow", "src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", "src_elmo_bert"),
     *("src_ft_bert", "lstm", "lstm_shdemb", "lstm_src_elmo", "lstm_src_elmo_shdemb"),
-    *("prefix_lm", "prefix_lm_causal", "denoising", "back_translation", "self_training", "copied"),
+    *("prefix_lm", "prefix_lm_causal", "denoising", "self_training", "copied", "distill"),
+    *("back_translation", "back_translation_src_elmo_shdemb"),
 )
 CPU_OTHERS = dataclasses.replace(CPU, name="cpu-others", sizes=(10000,), seeds=(1,), rows=OTHERS, committed="cpu")
 """Other language models and other ways of using one, beside the paper's rows and by their numbers."""

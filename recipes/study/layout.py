@@ -56,7 +56,7 @@ def row_settings(plan: Plan, cell: Cell, setting: Setting, train_only: bool) -> 
         own.update(S2S_VALIDATE_EVERY=budget.validate_every, S2S_PATIENCE=budget.patience)
     if setting.bpe:
         own.update(BPE_SIZE=setting.bpe, BITEXT_BPE=1)
-    if plan.store_states and cell.row in ("src_elmo", "src_elmo_shdemb"):  # others read another language model
+    if plan.store_states and cell.row in ("src_elmo", "src_elmo_shdemb", "distill"):  # others: other text or LM
         own["SRC_LM_CACHE"] = plan.out / "lm-states" / f"bitext-{cell.size}"
     if budget.language_models == PRETRAINED and representation(cell.row):
         own["PRETRAINED"] = plan.out / "language-models"

@@ -16,7 +16,7 @@ from study import search
 from study.budget import ALL, PRETRAINED, Budget
 from study.results import Results
 from study.search import Setting, Tried
-from study.task import ON_BASELINE, TWO, Task, corpus_folder, count_pairs, has_no_training, representation
+from study.task import AFTER, TWO, Task, corpus_folder, count_pairs, has_no_training, representation
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Plan:
 
     def before_training(self, row: str, size: int, seed: int) -> list[str]:
         """Return the marks that a final training waits for."""
-        first = [self.mark("train", Cell("baseline", size, seed))] if row in ON_BASELINE else []
+        first = [self.mark("train", Cell(other, size, seed)) for other in AFTER.get(row, ())]
         is_chosen = not self.budget.search or (row, size) in self.results.chosen()
         choice = [] if is_chosen or not size else [self.mark("choice", self._tuning(row, size))]
         return [*self.data(size), *self.language_models(row), *choice, *first]

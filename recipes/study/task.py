@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import lzma
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +14,13 @@ LEAD = "lead"
 TWO = ("baseline", "src_elmo_shdemb")
 """The rows that a report has before all others: the question, in short."""
 
-ON_BASELINE = ("src_attend_second", "tgt_deep_second", "tgt_shallow", "self_training")
-"""Rows whose script trains the baseline in their own OUT first: two at a time would be in each other's way."""
+AFTER: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("src_attend_second", "tgt_deep_second", "tgt_shallow", "self_training"), ("baseline",)),
+    "distill": ("baseline", "src_elmo_shdemb"),
+    "back_translation_src_elmo_shdemb": ("back_translation",),
+}
+"""Rows whose script trains models in their own OUT first, and the rows that train the same ones there: two at a time
+would be in each other's way."""
 
 
 @dataclass(frozen=True)
