@@ -56,6 +56,16 @@ bitext_bpe() {
     rm -r "$work"
 }
 
+# prepare_pairs: the pairs of $CORPUS with the shipped BPE, or with BITEXT_BPE set with one of the training pairs: BPE_SIZE, no
+# number of its own, says of how many symbols. Sets SPM, DICT.
+prepare_pairs() {
+    SPM="$(shipped spm.model)" DICT="$(shipped dict.txt)"
+    prepare "$CORPUS" --spm "$SPM" --dict "$DICT" --lm-langs
+    [[ -n "${BITEXT_BPE:-}" ]] || return 0
+    bitext_bpe
+    prepare "$CORPUS" --spm "$SPM" --dict "$DICT" --lm-langs
+}
+
 # side_bpe SIDE LANG PIECES: adds the flags of a side to TEXT_FLAGS=(--bpe lmfusion): the pieces of a Hugging Face model, a
 # file that data preparation wrote, or without one the BPE of $DATA_DIR, with Moses before it unless TOKENIZER=none.
 side_bpe() {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lowest_loss import validation_loss
 from study import into_page
-from study.task import corpus_folder, read_lines
+from study.task import TASKS, read_lines
 
 from lmfusion.errors import InputError
 from lmfusion.report.compare import compare_systems
@@ -110,7 +110,7 @@ def main() -> int:
         points = read(args.out, args.updates)
         figure = draw(points, args.pairs)
         (args.out / "lm-quality.svg").write_text(figure.svg, encoding="utf-8")
-        shown = table(points, read_lines(corpus_folder(), "test.de"))
+        shown = table(points, read_lines(TASKS["debian_ende"].corpus, "test.de"))
         parts = f"# {HEADING}\n\n{shown}\n\n![{figure.title}]({figure.name}.svg)\n\n{figure.caption}\n"
         (args.out / "report.md").write_text(parts, encoding="utf-8")
         print(shown)

@@ -16,12 +16,7 @@ rows_begin recipes/debian_ende "$@"
 
 # shellcheck disable=SC2034  # rows use it
 SRC_LM="$(shipped en-cloze.pt)"
-SPM="$(shipped spm.model)" DICT="$(shipped dict.txt)"
-prepare "$CORPUS" --spm "$SPM" --dict "$DICT" --lm-langs
-if [[ -n "${BITEXT_BPE:-}" ]]; then # no number of its own: BPE_SIZE says how many symbols
-    bitext_bpe
-    prepare "$CORPUS" --spm "$SPM" --dict "$DICT" --lm-langs
-fi
+prepare_pairs
 
 # bert_lm: an English BERT of the package descriptions, which is trained where there is none. Sets BERT.
 bert_lm() {

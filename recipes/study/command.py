@@ -81,12 +81,16 @@ def make_plan(args: argparse.Namespace) -> Plan:
     """
     task = TASKS[args.task]
     budget = chosen_budget(args, task)
-    folder = task.recipe / "results" / (budget.committed or budget.name) if is_preset(task, budget) else None
+    folder = _committed(task, budget) if is_preset(task, budget) else None
+    settings = _committed(TASKS[task.settings_of], budget) if folder and task.settings_of else None
     offered = [row for row in budget.rows if (task.recipe / f"{row}.sh").is_file()]
     rows = check_rows(task, budget, args.rows or offered or task.rows)
-    return Plan(
-        args.out or Path("runs/study") / task.name, task, budget, rows, Results(folder), not args.no_stored_states
-    )
+    out = args.out or Path("runs/study") / task.name
+    return Plan(out, task, budget, rows, Results(folder, settings), not args.no_stored_states)
+
+
+def _committed(task: Task, budget: Budget) -> Path:
+    return task.recipe / "results" / (budget.committed or budget.name)
 
 
 def keep_words(out: Path, words: Sequence[str]) -> None:

@@ -16,7 +16,7 @@ from study import search
 from study.budget import ALL, PRETRAINED, Budget
 from study.results import Results
 from study.search import Setting, Tried
-from study.task import AFTER, TWO, Task, corpus_folder, count_pairs, has_no_training, representation
+from study.task import AFTER, TWO, Task, count_pairs, has_no_training, representation
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Plan:
 
     def cells(self) -> list[Cell]:
         """Return the models whose scores are wanted; where there is a search, further seeds for its finals alone."""
-        pairs = count_pairs(self.task, corpus_folder())
+        pairs = count_pairs(self.task)
         sizes = list(dict.fromkeys(pairs if size == ALL else size for size in self.budget.sizes))
         if max(sizes) > pairs:
             raise InputError(f"--sizes {max(sizes)}: the corpus has {pairs:,} training pairs. Give fewer, or: all.")
@@ -101,7 +101,7 @@ class Plan:
     def tried(self, row: str, size: int, number: int) -> Setting:
         """Return the setting of a configuration, whose marks before it are there."""
         before = self._tried(row, size, search.earlier(row, size, number))
-        is_all = size == count_pairs(self.task, corpus_folder())
+        is_all = size == count_pairs(self.task)
         return search.configuration(row, size, number, before, is_all)
 
     def setting(self, cell: Cell) -> Setting:

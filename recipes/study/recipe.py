@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 
 from lmfusion.runs.provenance import hash_file
 from study.budget import SHIPPED, Budget
@@ -47,7 +46,7 @@ def numbers(task: Task, budget: Budget) -> Mapping[str, str]:
     }
     if budget.language_models != SHIPPED:
         return {**found, **_pretraining()}
-    folder = Path(os.environ.get("PRETRAINED", ROOT / "pretrained"))
+    folder = ROOT / task.language_models
     for name in LM_FILES.values():
         if (folder / name).is_file():
             found[name] = hash_file(folder / name)[:16]

@@ -10,7 +10,7 @@ from pathlib import Path
 from lmfusion.runs.run_folder import RUN_FILE, RunFolder
 from study.layout import run_folder
 from study.plan import Cell, Plan
-from study.task import corpus_folder, read_lines
+from study.task import read_lines
 
 
 def run_folders(plan: Plan) -> list[Path]:
@@ -39,7 +39,7 @@ def write(plan: Plan, folders: Sequence[Path], title: str) -> int:
         path = plan.out / "text" / f"test.{side}"
         path.parent.mkdir(parents=True, exist_ok=True)
         prefix = plan.task.train.removesuffix(f"train.{plan.task.sides[0]}")
-        lines = read_lines(corpus_folder(), f"{prefix}test.{side}")
+        lines = read_lines(plan.task.corpus, f"{prefix}test.{side}")
         path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         texts += [option, str(path)]
     command = [sys.executable, "-m", "lmfusion.cli", "report", *map(str, folders), "--out", str(plan.out / "report")]

@@ -39,6 +39,8 @@ class Results:
     """A folder of committed runs of one budget; None where what is run has no such folder."""
 
     folder: Path | None
+    settings: Path | None = None
+    """The folder of committed runs whose choices hold for these, too, where there are none of their own."""
 
     def check(self, now: Mapping[str, Any]) -> None:
         """Refuse a folder whose runs were made with other numbers.
@@ -65,9 +67,7 @@ class Results:
 
     def choices(self) -> list[dict[str, Any]]:
         """Return what was chosen, as ``Plan.choices`` gives it."""
-        path = self.folder / CHOICES if self.folder else None
-        found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else []
-        return found
+        return _choices(self.folder)
 
     def tries(self) -> dict[tuple[str, int, int], Tried]:
         """Return the configurations that were trained, by row, size and number."""
@@ -83,7 +83,7 @@ class Results:
         """Return the settings and their losses by row and size."""
         names = [field.name for field in dataclasses.fields(Setting)]
         found = {}
-        for each in self.choices():
+        for each in [*_choices(self.settings), *self.choices()]:
             setting = Setting(**{name: each[name] for name in names if name in each})
             loss = each.get("bits_per_character", {}).get(setting.name)
             found[each["row"], each["size"]] = Tried(setting, math.inf if loss is None else loss)
@@ -121,6 +121,12 @@ class Results:
         if every := {**tries, **self.tries()}:  # what is committed stays as it was
             lines = [_line(*name, every[name]) for name in sorted(every)]
             (self.folder / TRIES).write_text("".join(lines), encoding="utf-8")
+
+
+def _choices(folder: Path | None) -> list[dict[str, Any]]:
+    path = folder / CHOICES if folder else None
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else []
+    return found
 
 
 def _line(row: str, size: int, number: int, tried: Tried) -> str:

@@ -18,7 +18,7 @@ from lmfusion.runs.run_folder import FINISHED, RunFolder
 from study import command, layout, search
 from study.plan import Cell, Plan
 from study.search import Setting, Tried
-from study.task import corpus_folder, read_lines
+from study.task import read_lines
 
 
 def script(words: Sequence[str], settings: Mapping[str, str]) -> None:
@@ -67,7 +67,7 @@ def try_one(plan: Plan, cell: Cell, number: int) -> Tried:
     run = row(plan, cell, setting, train_only=True)
     source, target = plan.task.sides
     prefix = plan.task.train.removesuffix(f"train.{source}")
-    references = read_lines(corpus_folder(), f"{prefix}valid.{target}")
+    references = read_lines(plan.task.corpus, f"{prefix}valid.{target}")
     return Tried(setting, search.bits_per_character(run, references, plan.task.sides))
 
 

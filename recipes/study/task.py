@@ -36,11 +36,26 @@ class Task:
     """The training pairs' source side in the corpus."""
     sizes: tuple[int, ...] = ()
     """Bitext sizes of its studies where they are not those of the budget; 0 for all pairs."""
+    text: str = "data-prep/debian/en-de"
+    shipped: str = "pretrained"
+    """The folder of the language models that its rows read, unless PRETRAINED names another."""
+    settings_of: str = ""
+    """The task whose committed choices its rows take where a budget searches; its own where it is empty."""
 
     @property
     def recipe(self) -> Path:
         """The folder, seen from the repository's root."""
         return Path("recipes") / self.name
+
+    @property
+    def corpus(self) -> Path:
+        """The folder of its text, as the recipe's script knows it."""
+        return Path(os.environ.get("CORPUS", self.text))
+
+    @property
+    def language_models(self) -> Path:
+        """The folder of the language models, as the recipe's script knows it."""
+        return Path(os.environ.get("PRETRAINED", self.shipped))
 
 
 TASKS = {
@@ -61,6 +76,17 @@ TASKS = {
             "synopsis.train.description",
             sizes=(10000, 0),
         ),
+        Task(
+            "debian_enfr",
+            "English-French, Debian's package descriptions",
+            (*TWO, "shared", "lstm", "lstm_src_elmo"),
+            ("en", "fr"),
+            "train.en",
+            sizes=(10000,),
+            text="runs/en-fr",
+            shipped="runs/en-fr-lm",
+            settings_of="debian_ende",
+        ),
     )
 }
 
@@ -75,11 +101,6 @@ def representation(row: str) -> bool:
     return row.removeprefix("lstm_").startswith(("src_", "tgt_"))
 
 
-def corpus_folder() -> Path:
-    """The corpus, as the recipes know it."""
-    return Path(os.environ.get("CORPUS", "data-prep/debian/en-de"))
-
-
 def read_lines(corpus: Path, name: str) -> list[str]:
     """A file of the corpus, which may be compressed, as data-prep reads it: every white space in a line is one space.
 
@@ -92,11 +113,13 @@ def read_lines(corpus: Path, name: str) -> list[str]:
     elif packed.is_file():
         content = lzma.decompress(packed.read_bytes())
     else:
-        raise InputError(f"{plain}: no such file, nor {packed.name}. Set CORPUS to a corpus folder.")
+        raise InputError(
+            f"{plain}: no such file, nor {packed.name}. Set CORPUS to a corpus folder; data-prep/debian makes some."
+        )
     lines = content.decode("utf-8").removesuffix("\n").split("\n")  # splitlines() would end lines at U+2028 as well
     return [" ".join(line.split()) for line in lines]
 
 
-def count_pairs(task: Task, corpus: Path) -> int:
+def count_pairs(task: Task) -> int:
     """The number of training pairs there are."""
-    return len(read_lines(corpus, task.train))
+    return len(read_lines(task.corpus, task.train))

@@ -18,6 +18,7 @@ from fairseq import options
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY
+from study.task import TASKS
 
 from lmfusion.consumers.lstm_config import check_flags
 from lmfusion.fusion.combinations import check_combination
@@ -148,6 +149,26 @@ def test_both_folders_have_the_papers_rows() -> None:
     assert names[1] == names[0] - beyond | {"lead", "src_attend"}, "both sides are English"
     for name in ROWS:
         assert scripts(FOLDERS[0])[name] == scripts(FOLDERS[1])[name], "the experiment is the same"
+
+
+def test_the_second_pairs_rows_are_those_of_the_first_and_say_what_has_to_be_made_before(
+    recipes: Recipes, tmp_path: Path
+) -> None:
+    second, first = scripts("debian_enfr"), scripts("debian_ende")
+    rows = set(second) - {"_corpus", "study", "pretrain"}
+    assert rows == set(TASKS["debian_enfr"].rows)
+    assert {row: second[row] for row in rows} == {row: first[row] for row in rows}
+    corpus, models = tmp_path / "en-fr", tmp_path / "models"
+    made = {"CORPUS": str(corpus), "PRETRAINED": str(models)}
+    for path, missing in ((corpus, "build.py --lang fr"), (models, "bash recipes/debian_enfr/pretrain.sh")):
+        assert f"{missing}" in recipes.run("debian_enfr/baseline.sh", **made).stderr
+        path.mkdir()
+    for name in ("en-cloze.pt", "spm.model", "dict.txt"):
+        (models / name).touch()
+    assert recipes.run("debian_enfr/src_elmo_shdemb.sh", **made).returncode == 0
+    command = " ".join(recipes.command("src_elmo_shdemb", "train"))
+    assert "-s en -t fr" in command
+    assert f"--src-lm {models}/en-cloze.pt" in command
 
 
 def test_rows_of_ones_own_text_are_those_of_the_corpus() -> None:

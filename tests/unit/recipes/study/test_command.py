@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import shutil
@@ -107,6 +108,21 @@ def test_what_is_committed_names_no_path_and_its_choices_are_taken(
     assert plan.setting(cell).updates == 8000
     assert plan.before_training("baseline", 10000, 1) == plan.data(10000), "the search is not run again"
     assert plan.mark("score", cell) not in plan.targets()
+
+
+def test_the_second_pair_takes_the_choices_of_the_first_unless_it_has_its_own(workplace: Any) -> None:
+    settings = {row: Setting(dropout, 0.0, 8000, 0.003) for row, dropout in (("baseline", 0.3), ("shared", 0.4))}
+    first = Results(workplace.folder / "first")
+    own = Results(workplace.folder / "second", settings=first.folder)
+    choices = [{"row": row, "size": 10000, **dataclasses.asdict(setting)} for row, setting in settings.items()]
+    first.describe({}, choices, {})
+    own.describe({}, [{**choices[1], "dropout": 0.1}], {})
+    plan = Plan(workplace.folder / "out", TASKS["debian_enfr"], PROTOCOL, ("baseline", "shared"), own)
+    assert plan.setting(Cell("baseline", 10000, 3)) == settings["baseline"]
+    assert plan.setting(Cell("shared", 10000, 3)) == dataclasses.replace(settings["shared"], dropout=0.1)
+    assert plan.before_training("baseline", 10000, 3) == plan.data(10000), "nothing is searched"
+    own.describe({}, [], {})
+    assert [choice["row"] for choice in own.choices()] == ["shared"], "the first pair's are not copied"
 
 
 def test_committed_configurations_are_not_trained_again(workplace: Any) -> None:

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The second pair, English-French, with the settings that were chosen on English-German.
+#
+#   bash recipes/debian_enfr/study.sh [--budget cpu|cpu-long|cpu-others|protocol|gpu [NAME=VALUE ...]] [--dry-run] [--sizes N ...]
+#        [--rows ROW ...] [--seeds S ...] [--cores N] [--out DIR] [--report-only] [--add-results]
+#        [--into PAGE] [--no-stored-states] [-- SNAKEMAKE'S ...]
+#
+# Needs:    runs/en-fr and runs/en-fr-lm (README.md says how), and Snakemake: pip install -c constraints.txt '.[study]'.
+# Takes:    five hours on two CPU cores (protocol); see docs/study.md.
+# Expect:   Snakemake's lines for each job; at the end OUT/report/report.html.
+# Run it again after an interruption: it resumes where it stopped. What is in results/ is not run again.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+if [[ -z "${NO_SETUP:-}" && -f scripts/setup.sh ]]; then
+    bash scripts/setup.sh >/dev/null
+    PATH="$PWD/.venv/bin:$PATH"
+fi
+export NO_SETUP=1 PYTHONPATH="$PWD/recipes${PYTHONPATH:+:$PYTHONPATH}"
+exec python -m study debian_enfr "$@"
