@@ -23,6 +23,10 @@ AFTER: Mapping[str, tuple[str, ...]] = {
 would be in each other's way."""
 
 
+DECODED_ONLY = ("tgt_shallow",)
+"""Rows that translate with the model of another row and train none."""
+
+
 @dataclass(frozen=True)
 class Task:
     """A recipe folder."""

@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from study import step
 from study.budget import CPU_OTHERS, OTHERS
 from study.plan import Cell, Plan
 from study.results import Results
-from study.task import TASKS, read_lines
+from study.search import Setting
+from study.task import AFTER, DECODED_ONLY, TASKS, read_lines
 
 from lmfusion.errors import InputError
 
@@ -36,6 +38,23 @@ def test_it_reads_the_lines_that_data_prep_makes(tmp_path: Path, packed: bool) -
 def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"test\.de: no such file, nor test\.de\.xz\. Set CORPUS"):
         read_lines(tmp_path, "test.de")
+
+
+def test_a_row_that_only_decodes_is_done_when_the_model_it_decodes_with_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its script, told to train only, leaves no run folder of its own."""
+    texts = {row: (RECIPES / "debian_ende" / f"{row}.sh").read_text(encoding="utf-8") for row in OTHERS}
+    assert {row for row, text in texts.items() if not re.search(r"(?m)^row\b", text)} == set(DECODED_ONLY)
+    plan = Plan(tmp_path, TASKS["debian_ende"], CPU_OTHERS, OTHERS, Results(None))
+    monkeypatch.setattr(step, "script", lambda words, settings: None)
+    for row in DECODED_ONLY:
+        assert set(AFTER[row]) == {"baseline"}
+        step.row(plan, Cell(row, 10000), Setting(0.2, 0.0), train_only=True)
+        with pytest.raises(InputError, match="left no score"):
+            step.row(plan, Cell(row, 10000), Setting(0.2, 0.0), train_only=False)
+    with pytest.raises(InputError, match="left no training"):
+        step.row(plan, Cell("baseline", 10000), Setting(0.2, 0.0), train_only=True)
 
 
 def test_a_row_that_trains_another_rows_model_first_waits_for_that_row(tmp_path: Path) -> None:
