@@ -57,11 +57,13 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion embed --corpus TEXT --out FILE``."""
     from lmfusion.text import textio
-    from lmfusion.text.word_vectors import common_words, find_word, save, train
+    from lmfusion.text.word_vectors import check_output, common_words, find_word, save, train
 
     check_seed(args.seed)
     textio.refuse_overwriting(args.out, args.corpus)
-    vectors = train(args.corpus, _settings(args), args.neighbours or ())
+    settings = _settings(args)
+    check_output(args.out)
+    vectors = train(args.corpus, settings, args.neighbours or ())
     save(vectors, args.out, binary=args.binary)
     _show(vectors, [find_word(vectors, word) for word in args.neighbours or common_words(vectors)])
     print(f"wrote {args.out}: {len(vectors):,} vectors of {vectors.vector_size} numbers")

@@ -51,6 +51,8 @@ def run(args: argparse.Namespace) -> None:
 
     if not args.rank and (args.text is not None or args.sentences is not None):
         raise InputError("--text and --sentences would be ignored without --rank: add it.")
+    if args.rank and args.card:
+        raise InputError("--card would be ignored with --rank: give one of the two.")
     lmfusion.install()
     from lmfusion.inspection import inspect_checkpoint
 

@@ -12,6 +12,7 @@ from lmfusion.fairseq_patches import (
     half_precision,
     learning_rates,
     moving_average,
+    perplexities,
     resuming,
     same_batches,
     saving,
@@ -26,6 +27,7 @@ NUMPY_2 = "NumPy 2 has no {}: {} ends in an AttributeError or a TypeError."
 TABLE: tuple[Patch, ...] = (
     *evaluation.rows(),
     *configurations.ROWS,
+    *perplexities.ROWS,
     Patch(
         "fairseq_cli.interactive",
         "make_batches",

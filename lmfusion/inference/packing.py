@@ -43,12 +43,7 @@ def pack(
     state = read_checkpoint(checkpoint)
     if "encoder_layers" not in model_config(checkpoint, state):
         raise InputError(f"{checkpoint} is no sequence-to-sequence model, and only these translate.")
-    kit = kits.from_state(checkpoint, state) or kits.collect(_with_files(state["cfg"], data, bpe_model))
-    if kit is None or not (kit.bpe and kit.dictionaries):
-        raise InputError(
-            f"{checkpoint} does not hold its BPE and dictionaries, and they are not where it was trained: give them "
-            f"with --spm FILE and --data FOLDER."
-        )
+    kit = _complete_kit(checkpoint, state, data, bpe_model)
     try:
         check(kit)
     except InputError as error:
@@ -57,6 +52,29 @@ def pack(
     content[kits.ENTRY] = kit.to_state()
     content[kits.CARD], content[kits.LICENCE] = (kits.to_tensor(text.encode("utf-8")) for text in (card, licence))
     write_checkpoint(content, out)
+
+
+def _complete_kit(checkpoint: Path, state: Mapping[str, Any], data: str | None, bpe_model: str | None) -> kits.TextKit:
+    """Return what a checkpoint holds, and what it lacks from the files that are given or that it names."""
+    stored = kits.from_state(checkpoint, state) or kits.TextKit()
+    cfg = _with_files(state["cfg"], data, bpe_model)
+    bpe, words = stored, stored
+    if bpe_model or not stored.bpe:
+        bpe = kits.collect({**cfg, "task": {}}) or kits.TextKit()
+    if data or not stored.dictionaries:
+        words = kits.collect({**cfg, "bpe": {}, "tokenizer": {}}) or kits.TextKit()
+    parts = (
+        ("BPE", "--spm", bpe_model or "FILE", stored.bpe_file, bpe.bpe_file),
+        ("dictionaries", "--data", data or "FOLDER", stored.dictionaries, words.dictionaries),
+    )
+    for what, flag, value, own, found in parts:
+        if own and own != found:
+            raise InputError(f"{flag} {value}: {checkpoint} holds other {what}, its own. Leave out {flag}.")
+    if missing := [(what, f"{flag} {value}") for what, flag, value, _, found in parts if not found]:
+        names, flags = (" and ".join(each) for each in zip(*missing))
+        raise InputError(f"{checkpoint} does not hold its {names}: give {flags}, where they are to be found.")
+    tokenizer = stored.tokenizer or bpe.tokenizer
+    return kits.TextKit(words.languages, tokenizer, bpe.bpe, bpe.bpe_file, words.dictionaries)
 
 
 def _with_files(cfg: Mapping[str, Any], data: str | None, bpe_model: str | None) -> dict[str, Any]:

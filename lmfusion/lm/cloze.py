@@ -6,7 +6,6 @@ Baevski et al. 2019, "Cloze-driven Pretraining of Self-attention Networks"; Edun
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar
 
@@ -18,10 +17,11 @@ from torch import Tensor, nn
 
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
+from lmfusion.lm.several_targets import SeveralTargets
 from lmfusion.lm.stack import Stack
 from lmfusion.lm.transformer.as_stack import tower_stack
 from lmfusion.lm.transformer.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
-from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
+from lmfusion.lm.transformer.base import TransformerLM, check_task
 from lmfusion.lm.transformer.config import ClozeLMConfig, big_architecture, plain_config
 from lmfusion.lm.transformer.join import AttentionJoin, LinearJoin
 from lmfusion.lm.transformer.layout import RowLayout, layout_of, shift_left, shift_right
@@ -195,7 +195,7 @@ def _check(config: dict[str, Any]) -> None:
         given = " ".join(f"--{target}-target" for target in config["targets"])
         raise InputError(
             f"bi_transformer_lm cannot be trained with {given}: give --self-target (a cloze LM), --future-target "
-            f"--past-target (a pair of LMs), or all three."
+            f"--past-target (a pair of LMs), or all three; for a trained model those that it was trained with."
         )
     if config["no_extra_kv"] and config["no_bias_kv"]:
         raise InputError("--no-extra-kv leaves nothing for --no-bias-kv to make zero: give one.")
@@ -211,7 +211,7 @@ def _check(config: dict[str, Any]) -> None:
 
 
 @register_model("bi_transformer_lm", dataclass=ClozeLMConfig)
-class BiTransformerLanguageModel(TrainableLM):
+class BiTransformerLanguageModel(SeveralTargets):
     """The fairseq model ``bi_transformer_lm`` around a :class:`ClozeLM` (``--self-target --sample-break-mode eos``)."""
 
     decoder: ClozeLM
@@ -232,16 +232,6 @@ class BiTransformerLanguageModel(TrainableLM):
     def supported_targets(self) -> set[str]:
         """Return fairseq's names of the targets that the model can predict."""
         return {"self", "future", "past"}
-
-    def get_targets(self, sample: dict[str, Any], net_output: Sequence[Any]) -> Tensor:
-        """Return the targets in the shape of the logits without V: B x T or B x K x T.
-
-        With several targets the loss of a position is the sum over its targets. fairseq's criteria count sentences
-        in ``sample["target"]`` after this, so the list is replaced there as well.
-        """
-        if isinstance(sample["target"], list):
-            sample["target"] = torch.stack(sample["target"], dim=1)
-        return sample["target"]
 
 
 @register_model_architecture("bi_transformer_lm", "bi_transformer_lm_big")

@@ -22,6 +22,7 @@ from lmfusion.lm.description import check_description
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
 from lmfusion.lm.old_checkpoints import modern_lm
 from lmfusion.lm.transformer.reading import lm_architecture
+from lmfusion.lm.vector_files import BEGINNING
 from lmfusion.text.codec import TextCodec, sentencepiece_codec
 from lmfusion.text.huggingface import how_to_download
 
@@ -81,6 +82,8 @@ def _unread(path: Path) -> str:
         fault = str(error)
         if is_checkpoint(path) or not path.exists():
             return fault
+    if not {".vec", ".bin", ".txt"}.isdisjoint(path.suffixes):
+        fault += f" {BEGINNING}"
     return (
         f"{fault} No registered family of language models reads it (asked: {', '.join(sorted(FAMILIES))}); load one of "
         f"your own by giving its folder as --user-dir, or by importing it before load_lm."

@@ -5,6 +5,7 @@ A share means nothing by itself: ten of 128 singular values hold 11 % of a rando
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,7 +15,11 @@ from torch import Tensor
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import LAYERS, PretrainedLM
 
+logger = logging.getLogger(__name__)
+
 LARGEST = 10
+MUCH_UNKNOWN = 0.1
+"""Share of unknown symbols from which on a text is probably not the language model's."""
 _SEED = 1
 
 
@@ -79,10 +84,18 @@ def layer_ranks(lm: PretrainedLM, sentences: Iterable[str]) -> list[LayerRank]:
     """
     rows: list[list[Tensor]] = [[] for _ in lm.state_names]
     first = len(lm.vocabulary.opening)
+    unknown = words = 0
     for sentence in sentences:
         tokens = lm.encode(sentence)[:, : lm.max_positions()]
+        unknown += int(tokens.eq(-1 if lm.vocabulary.unknown is None else lm.vocabulary.unknown).sum())
+        words += tokens.size(1) - first - 1
         for kept, states in zip(rows, lm.states(tokens, want={LAYERS}).layers):
             kept.append(states[0, first:-1].float())
+    if unknown > MUCH_UNKNOWN * words:
+        logger.warning(
+            f"{unknown / words:.0%} of the text's symbols are none of the language model's, and read as <unk>: is it "
+            f"encoded as the text that the model was trained on?"
+        )
     matrices = [torch.cat(kept) if kept else torch.zeros(0, lm.state_dim) for kept in rows]
     if min(matrices[0].shape) <= LARGEST:
         words, channels = matrices[0].shape

@@ -6,7 +6,6 @@ independent directions, one embedding, one softmax; not ``bidirectional=True``, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
 from lmfusion.lm.recurrent_layers import CELLS, Direction, RecurrentLMConfig
+from lmfusion.lm.several_targets import SeveralTargets
 from lmfusion.lm.transformer.base import TrainableLM, check_task
 from lmfusion.lm.transformer.config import plain_config
 from lmfusion.lm.transformer.fairseq_lm import FairseqLM
@@ -226,7 +226,9 @@ class UniRecurrentLanguageModel(TrainableLM):
         targets = list(getattr(task, "targets", ["future"]))
         if targets != cls.targets:
             given = " ".join(f"--{target}-target" for target in targets)
-            raise InputError(f"{cls.family.architecture} cannot be trained with {given}: give {cls.needs}.")
+            raise InputError(
+                f"{cls.family.architecture} cannot be trained with {given}: give {cls.needs}, also for a trained model."
+            )
         return cls(cls.family(plain_config(cfg, RecurrentLMConfig), task.target_dictionary)).follow(cfg)
 
     @property
@@ -236,15 +238,9 @@ class UniRecurrentLanguageModel(TrainableLM):
 
 
 @register_model("bi_recurrent_lm", dataclass=RecurrentLMConfig)
-class BiRecurrentLanguageModel(UniRecurrentLanguageModel):
+class BiRecurrentLanguageModel(SeveralTargets, UniRecurrentLanguageModel):
     """The fairseq model ``bi_recurrent_lm`` around an :class:`ElmoLM` (``--future-target --past-target``)."""
 
     family = ElmoLM
     targets: ClassVar[list[str]] = ElmoLM.targets
     needs = "--future-target --past-target"
-
-    def get_targets(self, sample: dict[str, Any], net_output: Sequence[Any]) -> Tensor:
-        """Return the targets in the shape of the logits without V, B x 2 x T; the loss is the sum over both."""
-        if isinstance(sample["target"], list):
-            sample["target"] = torch.stack(sample["target"], dim=1)
-        return sample["target"]

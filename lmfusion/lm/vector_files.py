@@ -26,6 +26,10 @@ from lmfusion.text import textio
 from lmfusion.text.progress import progress
 
 _HEADER = re.compile(rb"(\d{1,12}) (\d{1,6})[ \t\r]*\n?")
+BEGINNING = (
+    "A file of word vectors begins with a line of two numbers, how many and of what width (word2vec, fastText), or, "
+    "in a text file, with a word and its vector (GloVe)."
+)
 _NOT_IN_TEXT = frozenset(range(0x20)) - frozenset(b"\t\n\r")
 _LONGEST_LINE, _PEEK, _LONGEST_WORD = 1 << 22, 1 << 10, 10_000
 
@@ -86,10 +90,7 @@ def read_vectors(path: Path) -> WordVectors:
     """
     layout = recognize(path)
     if layout is None:
-        raise InputError(
-            f"{path} is no file of word vectors: it begins neither with a line of two numbers, how many vectors and of "
-            f"what width (word2vec, fastText), nor with a word and its vector (GloVe)."
-        )
+        raise InputError(f"{path} is no file of word vectors. {BEGINNING}")
     table = _Table(path, layout)
     try:
         if layout.binary:
@@ -133,7 +134,8 @@ class _Table:
         found, announced = len(self.index), self.layout.count
         if announced is not None and found != announced:
             raise InputError(
-                f"{self.path}, line 1, announces {announced:,} vectors, but there are {found:,}: is the file complete?"
+                f"{self.path}, line 1, announces {announced:,} vectors, but there are {found:,}: is the file complete? "
+                f"It was read as {'binary, for there are control characters in it' if self.layout.binary else 'text'}."
             )
         if not self.numbers:
             raise InputError(f"{self.path} has no vectors.")
@@ -149,9 +151,9 @@ class _Table:
 def _is_number(text: str | bytes) -> bool:
     try:
         float(text)
+        return "_" not in (text if isinstance(text, str) else text.decode("ascii"))  # Python's own way to write 1_000
     except ValueError:
         return False
-    return True
 
 
 def _read_text(table: _Table) -> None:
@@ -163,9 +165,12 @@ def _read_text(table: _Table) -> None:
         _check_width(table, pieces)
         try:
             table.numbers.extend(map(float, pieces[1:]))
-        except ValueError as error:
+            is_right = "_" not in line[len(pieces[0]) :]
+        except ValueError:
+            is_right = False
+        if not is_right:
             wrong = next(piece for piece in pieces[1:] if not _is_number(piece))
-            raise InputError(f"{table.place(len(table.index))}: {wrong!r} is no number.") from error
+            raise InputError(f"{table.place(len(table.index))}: {wrong!r} is no number.")
         table.add(pieces[0])
 
 

@@ -160,8 +160,8 @@ class Vocabulary(nn.Module):
         symbols = (text if self.codec is None else self.codec.encode(text)).split()
         if self.codec is None and (word := plain_word(symbols, self.index)) is not None:
             raise InputError(
-                f"{word!r} is none of the language model's symbols, which are pieces of words, and it holds no "
-                f'BPE: give it, load_lm(path, bpe="spm.model", lang="en"), or text that is encoded already.'
+                f"{word!r} is none of the language model's symbols, which are pieces of words, and it holds no BPE: "
+                f'give text that is encoded already, or in Python the BPE: load_lm(path, bpe="spm.model", lang="en").'
             )
         found = [self.index.get(symbol, self.unknown) for symbol in symbols]
         if None in found:

@@ -16,7 +16,10 @@ from lmfusion.text.progress import progress
 MODES = ("cbow", "skipgram")
 LOSSES = ("ns", "hs")
 END = "</s>"
+LAST_RATE = 0.0001
+"""Learning rate at the end; gensim's."""
 _MOST_WORDS = 10_000  # gensim drops what is behind them in a line
+_OTHER_COMPRESSION = (".bz2", ".zst", ".zip")
 _RANKS = (20, 50, 100, 200, 400)
 
 
@@ -54,6 +57,8 @@ class Training:
         for name in ("size", "window", "epochs", "min_count", "lr", "workers", *(["negative"] * (self.loss == "ns"))):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name):g}: give a number above 0.")
+        if self.lr < LAST_RATE:
+            raise InputError(f"--lr {self.lr:g}: it falls to {LAST_RATE}, so give {LAST_RATE} or more.")
         if not 0 <= self.sample < math.inf:
             raise InputError(f"--sample {self.sample:g}: give 0 or more.")
 
@@ -111,6 +116,7 @@ def train(files: Sequence[Path], settings: Training, needed: Sequence[str] = ())
         sample=settings.sample,
         min_count=settings.min_count,
         alpha=settings.lr,
+        min_alpha=LAST_RATE,
         seed=settings.seed,
         workers=settings.workers,
     )
@@ -141,6 +147,27 @@ def common_words(vectors: Any) -> list[str]:
     return [vectors.index_to_key[rank] for rank in _RANKS if rank < len(vectors)]
 
 
+def check_output(path: Path) -> None:
+    """Refuse a file that could not be written, or not be read again, before hours are spent on what goes into it.
+
+    Raises:
+        InputError: it is a folder, or its ending asks for a compression that ``--src-lm`` does not read.
+        OSError: it cannot be written.
+    """
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the name of a file in it.")
+    if path.suffix in _OTHER_COMPRESSION:
+        raise InputError(f"{path}: files that end in {path.suffix} are not read again. End it in .gz, .xz or neither.")
+    partial = _partial(path)
+    partial.touch()
+    partial.unlink()
+
+
+def _partial(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path.with_name(f"partial.{path.name}")  # in front, for gensim compresses by the ending
+
+
 def save(vectors: Any, path: Path, *, binary: bool) -> None:
     """Write vectors in word2vec's format; the file gets its name when it is whole.
 
@@ -149,8 +176,7 @@ def save(vectors: Any, path: Path, *, binary: bool) -> None:
         path: of the file; one that ends in ``.gz`` or ``.xz`` is compressed.
         binary: write the binary format, exact and smaller.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"partial.{path.name}")  # in front, for gensim compresses by the ending
+    partial = _partial(path)
     try:
         vectors.save_word2vec_format(str(partial), binary=binary)
         partial.replace(path)

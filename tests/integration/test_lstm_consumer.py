@@ -24,7 +24,17 @@ def test_it_trains_resumes_and_translates_with_language_models_on_both_sides(
     copies = {side: tmp_path / f"{side}.pt" for side in lm_files}
     for side, path in copies.items():
         path.write_bytes(lm_files[side].read_bytes())
-    flags = [*SIZE, *commands.text_flags, "--src-fusion", "elmo", "--src-lm", copies["src"], "--src-elmo-dropout", 0.1]
+    flags = [
+        *SIZE,
+        *RMSPROP,
+        *commands.text_flags,
+        "--src-fusion",
+        "elmo",
+        "--src-lm",
+        copies["src"],
+        "--src-elmo-dropout",
+        0.1,
+    ]
     flags += [
         "--tgt-fusion",
         "finetune",

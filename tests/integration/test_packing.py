@@ -165,6 +165,26 @@ def test_translate_refuses_plain_text_without_a_bpe_and_takes_one_that_is_given(
     assert read_checkpoint(tmp_path / "y.lmf")[kits.ENTRY]["bpe"]["_name"] == "sentencepiece"
 
 
+@pytest.mark.slow
+def test_pack_takes_from_given_files_what_a_checkpoint_lacks_and_refuses_others(
+    commands: Any, changed: Saved, trained: Path, tmp_path: Path
+) -> None:
+    whole = read_checkpoint(trained)
+    spm, other, kit = commands.prepared / "spm.model", tmp_path / "other.model", whole[kits.ENTRY]
+    lacks_bpe = changed(
+        text={**kit, "bpe": {}, "bpe_file": kits.to_tensor(b"")}, cfg={**whole["cfg"], "bpe": None, "tokenizer": None}
+    )
+    assert "--spm" in commands.refused("lmfusion", "pack", lacks_bpe, "--out", tmp_path / "x.lmf")
+    commands.ok("lmfusion", "pack", lacks_bpe, "--out", tmp_path / "y.lmf", "--spm", spm)
+    found = read_checkpoint(tmp_path / "y.lmf")[kits.ENTRY]
+    assert torch.equal(found["bpe_file"], kit["bpe_file"])
+    for name in ("languages", "tokenizer"):
+        assert found[name] == kit[name]
+    other.write_bytes(spm.read_bytes() + b" ")
+    assert "other" in commands.refused("lmfusion", "pack", trained, "--out", tmp_path / "z.lmf", "--spm", other)
+    commands.ok("lmfusion", "pack", trained, "--out", tmp_path / "z.lmf", "--spm", spm, "--data", commands.bitext)
+
+
 def test_every_form_of_the_model_translates_the_same(
     commands: Any, trained: Path, packed: Path, text: Path, translations: list[str], tmp_path: Path
 ) -> None:

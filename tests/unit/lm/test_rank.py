@@ -58,6 +58,14 @@ def test_layers_are_those_of_all_words_without_the_frame(make_cloze: Any) -> Non
     assert len({layer.random for layer in found}) == 1
 
 
+def test_text_in_other_symbols_is_measured_with_a_warning(make_cloze: Any, caplog: pytest.LogCaptureFixture) -> None:
+    known = "w1 w5 w0 w9 w4 w2 w7 w3 w8 w6 w11"
+    layer_ranks(make_cloze(), [known])
+    assert not caplog.records
+    layer_ranks(make_cloze(), [f"{known} xyz zyx x y"])
+    assert "27%" in caplog.text
+
+
 def test_text_that_cannot_be_judged_is_refused(make_cloze: Any) -> None:
     with pytest.raises(InputError, match="2 words"):
         layer_ranks(make_cloze(), ["w1 w2"])
@@ -85,6 +93,7 @@ def test_the_command_prints_every_layer_and_the_reference(
     [
         (["--rank"], "--text FILE"),
         (["--sentences", "3"], "without --rank"),
+        (["--rank", "--text", "none.txt", "--card"], "--card"),
         (["--rank", "--text", "none.txt", "--sentences", "0"], "--sentences 0"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Callable
@@ -13,12 +14,17 @@ from fairseq.binarizer import FileBinarizer, VocabularyDatasetBinarizer
 from fairseq.criterions.cross_entropy import CrossEntropyCriterion
 from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.logging import metrics
+from fairseq.sequence_scorer import SequenceScorer
 from fairseq.tasks.language_modeling import LanguageModelingConfig, LanguageModelingTask
 from omegaconf import OmegaConf
 
+from lmfusion.errors import InputError
 from lmfusion.lm.causal import UniTransformerLanguageModel
 from lmfusion.lm.cloze import BiTransformerLanguageModel
 from lmfusion.lm.loading import load_lm
+from lmfusion.lm.recurrent import BiRecurrentLanguageModel
+from lmfusion.lm.recurrent_layers import RecurrentLMConfig
 
 EOS, PAD = 2, 1
 LINES = ["w1 w7 w2", "w5", "w3 w3 w9 w4 w19"]  # indices: w0 is 4
@@ -115,6 +121,38 @@ def test_loss_is_the_cross_entropy_of_every_real_target(lm_task: Any, flags: dic
             expected += (logit.exp().sum().log() - logit[target]).item()
     assert loss.item() == pytest.approx(expected, rel=1e-5)
     assert sample_size == sum(len(ids) + 2 for ids in IDS)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "recurrent"])
+def test_validation_tells_the_perplexity_of_each_direction_of_a_pair(lm_task: Any, kind: str) -> None:
+    """fairseq's own is near the product of both: their sum, divided by the symbols of the source."""
+    task = lm_task(future_target=True, past_target=True)
+    recurrent = RecurrentLMConfig(decoder_embed_dim=16, decoder_layers=1, max_target_positions=30)
+    model: Any = BiRecurrentLanguageModel.build_model(recurrent, task) if kind == "recurrent" else language_model(task)
+    criterion, sample = CrossEntropyCriterion(task, sentence_avg=False), collated(task)
+    assert not [name for name in criterion(model.train(), sample)[2] if "future" in name], "training is left as it is"
+    halves = [collated(task), collated(task)]
+    halves[1]["net_input"]["src_tokens"][1:] = PAD
+    for target in halves[1]["target"]:
+        target[1:] = PAD
+    with metrics.aggregate() as found:
+        CrossEntropyCriterion.reduce_metrics([criterion(model.eval(), half)[2] for half in halves])
+    values = found.get_smoothed_values()
+    for number, name in enumerate(("future", "past")):
+        scores = []
+        for half in halves:
+            logits = model(**half["net_input"])[0].double()
+            for logit, target in zip(logits[:, number].flatten(0, 1), half["target"][:, number].flatten().tolist()):
+                if target != PAD:
+                    scores.append((logit.exp().sum().log() - logit[target]).item())
+        assert values[f"ppl_{name}"] == pytest.approx(math.exp(sum(scores) / len(scores)), rel=5e-3)  # logged rounded
+        assert len(scores) == sum(len(ids) + 1 for ids in IDS) + len(halves[1]["target"][0, 0].ne(PAD).nonzero())
+
+
+def test_scoring_one_word_a_position_refuses_a_model_that_predicts_two(lm_task: Any) -> None:
+    task = lm_task(future_target=True, past_target=True)
+    with pytest.raises(InputError, match="fairseq-validate"):
+        SequenceScorer(task.dictionary).generate([language_model(task)], collated(task))
 
 
 def test_what_fairseq_saves_is_what_load_lm_reads(data: Path, tmp_path: Path) -> None:

@@ -60,13 +60,21 @@ def test_words_of_like_contexts_become_neighbours(corpus: Path, tmp_path: Path, 
             assert near > max(unit[word] @ unit[stranger] for stranger in other)
 
 
-def test_numbers_are_those_of_gensim_on_the_same_sentences(gensim: Any, corpus: Path) -> None:
+def test_numbers_are_those_of_gensim_on_the_same_sentences_and_of_each_kind_others(gensim: Any, corpus: Path) -> None:
     sentences = [[*line.split(), "</s>"] for line in corpus.read_text(encoding="utf-8").splitlines()]
-    settings = {"window": 3, "negative": 4, "sample": 1e-2, "min_count": 1, "seed": 7, "workers": 1, "epochs": 2}
-    theirs = gensim.models.Word2Vec(sentences, vector_size=10, sg=1, hs=0, alpha=0.05, **settings).wv
-    ours = train([corpus], Training(mode="skipgram", size=10, lr=0.05, **settings))
-    assert ours.index_to_key == theirs.index_to_key
-    assert np.array_equal(ours.vectors, theirs.vectors)
+    settings = {"window": 3, "sample": 1e-2, "min_count": 1, "seed": 7, "workers": 1, "epochs": 2}
+    kinds = {("skipgram", "ns"): (1, 0, 4), ("skipgram", "hs"): (1, 1, 0), ("cbow", "ns"): (0, 0, 4)}
+    kinds["cbow", "hs"] = (0, 1, 0)
+    found = []
+    for (mode, loss), (sg, hs, negative) in kinds.items():
+        theirs = gensim.models.Word2Vec(
+            sentences, vector_size=10, sg=sg, hs=hs, negative=negative, alpha=0.05, min_alpha=0.0001, **settings
+        ).wv
+        ours = train([corpus], Training(mode=mode, loss=loss, size=10, lr=0.05, negative=4, **settings))
+        assert ours.index_to_key == theirs.index_to_key
+        assert np.array_equal(ours.vectors, theirs.vectors)
+        found.append(ours.vectors.tobytes())
+    assert len(set(found)) == 4
 
 
 def test_the_same_seed_gives_the_same_file_and_another_one_does_not(corpus: Path, tmp_path: Path) -> None:
@@ -101,6 +109,7 @@ def test_long_lines_are_read_to_their_end(tmp_path: Path) -> None:
     [
         (["--size", "0"], "--size 0"),
         (["--lr", "-1"], "--lr -1"),
+        (["--lr", "0.00001"], "--lr 1e-05"),
         (["--loss", "hs", "--negative", "5"], "--negative 5 would be ignored with --loss hs"),
         (["--min-count", "100000"], "no word occurs 100000 times"),
         (["--neighbours", "zebra"], "'zebra' has no vector"),
@@ -113,6 +122,22 @@ def test_bad_settings_are_one_line(
     assert cli.main(["embed", "--corpus", str(corpus), "--out", str(out), *words]) == 2
     assert message in capsys.readouterr().err
     assert not out.exists()
+
+
+@pytest.mark.parametrize(("name", "said"), [("folder", "is a folder"), ("x.vec.bz2", ".bz2")])
+def test_a_file_that_cannot_be_used_is_refused_before_anything_is_trained(
+    corpus: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    said: str,
+) -> None:
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setattr("gensim.models.Word2Vec", None)
+    assert cli.main(["embed", "--corpus", str(corpus), "--out", str(tmp_path / name)]) != 0
+    assert said in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
 
 
 def test_an_empty_text_is_refused(tmp_path: Path) -> None:
