@@ -5,8 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable
 
-import torch
-
 from lmfusion.errors import InputError
 
 
@@ -19,18 +17,22 @@ def bf16_without_tpu(original: Callable[..., Any]) -> Callable[..., Any]:
         settings = parsed[0] if isinstance(parsed, tuple) else parsed
         if getattr(settings, "bf16", False) and "--tpu" not in words:
             settings.tpu = False
-        if hasattr(settings, "optimizer"):
-            _check_fp16(settings)
         return parsed
 
     return parse_args_and_arch
 
 
-def _check_fp16(settings: Any) -> None:
-    """Refuse to train in fp16 without a GPU in the one way that asks for CUDA's tensors."""
-    flat = settings.fp16 and not (settings.memory_efficient_fp16 or settings.fp16_no_flatten_grads)
-    if flat and (settings.cpu or not torch.cuda.is_available()):
-        raise InputError(
-            "--fp16 is for GPUs, and there is none: train with --cpu-bf16 (transformers) or --bf16, or add "
-            "--fp16-no-flatten-grads."
-        )
+def refuse_flat_fp16_on_cpus(original: classmethod[Any, ..., Any]) -> classmethod[Any, ..., Any]:
+    """Make ``FP16Optimizer.build_optimizer`` refuse ``--fp16`` on a CPU, which asks for CUDA's tensors there."""
+
+    def build_optimizer(cls: Any, cfg: Any, params: Any, **kwargs: Any) -> Any:
+        params = list(params)
+        flat = not (cfg.common.bf16 or cfg.common.fp16_no_flatten_grads)
+        if flat and not any(parameter.is_cuda for parameter in params):
+            raise InputError(
+                "--fp16 is for GPUs, and the model is on none: train with --cpu-bf16 (transformers) or --bf16, or add "
+                "--fp16-no-flatten-grads."
+            )
+        return original.__func__(cls, cfg, params, **kwargs)
+
+    return classmethod(build_optimizer)

@@ -89,6 +89,12 @@ TABLE: tuple[Patch, ...] = (
         "--bf16 cannot run on a GPU: fairseq's command line sets --tpu with it, and asks for torch_xla.",
     ),
     Patch(
+        "fairseq.optim.fp16_optimizer:FP16Optimizer",
+        "build_optimizer",
+        half_precision.refuse_flat_fp16_on_cpus,
+        "--fp16 on a CPU ends in a traceback: it asks for CUDA's tensors.",
+    ),
+    Patch(
         "fairseq.trainer:Trainer",
         "__init__",
         attention_backend.without_cudnn_attention,

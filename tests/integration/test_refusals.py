@@ -30,6 +30,7 @@ REFUSED = {
     "a side's flags without LM": ((*SRC_FT, "--tgt-representation-dropout", "0.1"), r"would be ignored with --tgt-fus"),
     "all layers of the LM frozen": ((*TGT_FT, "--tgt-lm-freeze-layers", "2"), r"nothing of .* would be trained"),
     "positions the encoder lacks": ((*SRC_ELMO, "--encoder-learned-pos"), r"--encoder-learned-pos would be ignored"),
+    "fp16 on a CPU": ((*SRC_FT, "--fp16"), r"--fp16 is for GPUs.*--cpu-bf16"),
     "rates under flat fp16": ((*SRC_FT, "--src-lm-lr-scale", ".1", "--fp16"), r"add --fp16-no-flatten-grads"),
 }
 

@@ -20,7 +20,7 @@ LAYERS = [
     ["lmfusion.lm.stack", "lmfusion.lm.recomputation"],
     ["lmfusion.lm.interface"],
     ["lmfusion.lm.old_checkpoints", "lmfusion.lm.decoding", "lmfusion.lm.transformer", "lmfusion.lm.vector_files"],
-    ["lmfusion.lm.recurrent_layers"],
+    ["lmfusion.lm.recurrent_layers", "lmfusion.lm.several_targets"],
     ["lmfusion.lm.cloze", "lmfusion.lm.causal", "lmfusion.lm.recurrent", "lmfusion.lm.static"],
     ["lmfusion.lm"],
     ["lmfusion.state_cache"],
