@@ -30,7 +30,6 @@ REFUSED = {
     "a side's flags without LM": ((*SRC_FT, "--tgt-representation-dropout", "0.1"), r"would be ignored with --tgt-fus"),
     "all layers of the LM frozen": ((*TGT_FT, "--tgt-lm-freeze-layers", "2"), r"nothing of .* would be trained"),
     "positions the encoder lacks": ((*SRC_ELMO, "--encoder-learned-pos"), r"--encoder-learned-pos would be ignored"),
-    "fp16 on a CPU": ((*SRC_FT, "--fp16"), r"--fp16 is for GPUs.*--cpu-bf16"),
     "rates under flat fp16": ((*SRC_FT, "--src-lm-lr-scale", ".1", "--fp16"), r"add --fp16-no-flatten-grads"),
 }
 
@@ -48,3 +47,10 @@ def test_refused_in_one_line_and_nothing_written(
     line = commands.refused(*commands.training(tmp_path / "run", 1, *words))
     assert re.search(message, line), line
     assert list((tmp_path / "run").rglob("*")) == []
+
+
+def test_fp16_without_a_gpu_is_one_line(commands: Any, tmp_path: Path) -> None:
+    """It is found out when the optimizer is built; a lock is there by then, which holds nothing."""
+    line = commands.refused(*commands.training(tmp_path / "run", 1, "--arch", "lmfusion_tiny", "--fp16"))
+    assert re.search(r"--fp16 is for GPUs.*--cpu-bf16", line), line
+    assert [path.name for path in (tmp_path / "run").iterdir()] == [".lock"]
