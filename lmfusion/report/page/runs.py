@@ -14,7 +14,7 @@ from lmfusion.report.page.command_line import Flags, parse
 from lmfusion.report.page.find import Found
 from lmfusion.runs.train_log import TrainLog
 
-_BITEXT = re.compile(r"bitext-(\d+)$")
+_BITEXT = re.compile(r"bitext-(\d+)(?:-and-lm)?$")  # with a language model's dictionary beside it (recipes/_rows.sh)
 _SIDES = re.compile(r"test\.([^.-]+)-([^.-]+)\.\2\.bin")
 
 
@@ -108,7 +108,7 @@ class Run:
             return self.found.row
         if self.hides_its_flags:
             return self.name
-        return strategy.name(self.flags)
+        return strategy.name(self.flags, self.generation)
 
     @property
     def hides_its_flags(self) -> bool:

@@ -7,6 +7,7 @@ import re
 from lmfusion.report.page.command_line import Flags
 
 LM_PRIOR, LSTM, PREFIX_LM = "LM-PRIOR", "LSTM", "PREFIX-LM"
+SHALLOW_FUSION = "SHALLOW-FUSION"
 PRETRAINED, SECOND_STAGE = "PRETRAINED", "SECOND-STAGE"
 """Starts from another model: without a language model inside, and with one."""
 MADE_UP = {"back": "BACK-TRANSLATION", "self": "SELF-TRAINING", "copied": "COPIED", "distilled": "DISTILLED"}
@@ -43,8 +44,13 @@ def fusions(flags: Flags) -> list[str]:
     return [f"{side.upper()}-{_FUSIONS.get(used[side], used[side].upper())}" for side in ("src", "tgt") if side in used]
 
 
-def name(flags: Flags) -> str:
-    """Return the strategy of a sequence-to-sequence training, or of the lead baseline, in the paper's words."""
+def name(flags: Flags, generation: Flags | None = None) -> str:
+    """Return the strategy of a sequence-to-sequence training, or of the lead baseline, in the paper's words.
+
+    Args:
+        flags: of the training, or of what made the output where nothing is trained.
+        generation: of fairseq-generate, in which a language model may join.
+    """
     if flags.program == "lead.py":
         return f"{LEAD}-{flags.get('sentences') or 1}"
     if flags.get("arch") == "prefix_lm":
@@ -61,7 +67,8 @@ def name(flags: Flags) -> str:
     if flags.get("finetune-from-model"):
         parts.append(SECOND_STAGE if fused else PRETRAINED)
     made_up, _ = made_up_pairs(flags)
-    return "+".join([*parts, *([MADE_UP[made_up]] if made_up else [])])
+    beside = [SHALLOW_FUSION] if generation and generation.get("lm-path") else []
+    return "+".join([*parts, *([MADE_UP[made_up]] if made_up else []), *beside])
 
 
 def made_up_pairs(flags: Flags) -> tuple[str, int]:

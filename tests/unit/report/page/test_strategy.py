@@ -99,3 +99,11 @@ def test_settings_are_what_decides_the_outcome() -> None:
 def test_the_program_is_found_past_python(command: str, program: str) -> None:
     flags = parse(command.split())
     assert (flags.program, flags.data) == (program, "data")
+
+
+def test_a_language_model_that_joins_in_beam_search_is_named_with_the_pairs_of_the_model_it_joins() -> None:
+    """The run trains nothing: its data folder is the baseline's, with the language model's dictionary beside it."""
+    words = "fairseq-generate data/bitext-300-and-lm -s en -t de --path baseline.pt --lm-path lm.pt --lm-weight 0.1"
+    record = {"steps": {"generate": {"state": "finished", "command": words.split(), "seconds": 1.0, "result": {}}}}
+    run = Run(Found(Path("runs/tgt_shallow"), "tgt_shallow"), record=record)
+    assert (run.strategy, run.pairs, run.has_training) == ("baseline+SHALLOW-FUSION", 300, False)
