@@ -154,6 +154,12 @@ train_lm() {
         "${BOOKKEEPING[@]}" "$@"
 }
 
+# save_lm NAME FILE: the best checkpoint of a language model as $OUT/FILE, in half precision, for rows to read.
+save_lm() {
+    python -m lmfusion.cli export "$OUT/$1/checkpoints/checkpoint_best.pt" --half --out "$OUT/$2.partial"
+    mv "$OUT/$2.partial" "$OUT/$2"
+}
+
 # train_bert NAME FOLDER FLAGS...: one BERT on FOLDER's documents, of the size and the budget of train_lm. It is no number of
 # the block above, which is what folders were begun with: BERT_LR, the learning rate at its highest.
 train_bert() {

@@ -38,11 +38,11 @@ prepare "$CORPUS" --spm "$SHIPPED/spm.model" --dict "$SHIPPED/dict.txt" --lm-lan
 if [[ "$FILE" == *.vec ]]; then
     python -m lmfusion.cli embed --corpus "$DATA_DIR/bpe/mono.train.en" --out "$OUT/$FILE.partial" --mode "$KIND" \
         --size "$EARLIER_DIM" --epochs "$EARLIER_EPOCHS" --seed "$SEED"
+    mv "$OUT/$FILE.partial" "$OUT/$FILE"
 else
     # shellcheck disable=SC2034  # train_lm takes it
     LM_SHAPE=(--cell "$EARLIER_CELL" --decoder-embed-dim "$EARLIER_DIM" --decoder-layers "$EARLIER_LAYERS"
         --share-decoder-input-output-embed --dropout "$LM_DROPOUT")
     train_lm "$KIND.en" en "${FLAGS[@]}"
-    python -m lmfusion.cli export "$OUT/$KIND.en/checkpoints/checkpoint_best.pt" --half --out "$OUT/$FILE.partial"
+    save_lm "$KIND.en" "$FILE"
 fi
-mv "$OUT/$FILE.partial" "$OUT/$FILE"

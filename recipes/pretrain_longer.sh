@@ -39,5 +39,4 @@ prepare "$CORPUS" --spm "$SHIPPED/spm.model" --dict "$SHIPPED/dict.txt" --lm-lan
     ${MORE_TEXT:+--more-text "$MORE_TEXT"}
 train_lm "$KIND.$TEXT" "$TEXT" "${FLAGS[@]}" --patience "$LM_PATIENCE"
 cp "$DATA_DIR/spm.model" "$DATA_DIR/dict.txt" "$OUT/"
-python -m lmfusion.cli export "$OUT/$KIND.$TEXT/checkpoints/checkpoint_best.pt" --half --out "$OUT/$FILE.partial"
-mv "$OUT/$FILE.partial" "$OUT/$FILE"
+save_lm "$KIND.$TEXT" "$FILE"

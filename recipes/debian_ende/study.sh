@@ -10,11 +10,4 @@
 # Expect:   Snakemake's lines for each job; at the end OUT/report/report.html.
 # Run it again after an interruption: it resumes where it stopped. What is in results/ is not run again.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-
-if [[ -z "${NO_SETUP:-}" && -f scripts/setup.sh ]]; then
-    bash scripts/setup.sh >/dev/null
-    PATH="$PWD/.venv/bin:$PATH"
-fi
-export NO_SETUP=1 PYTHONPATH="$PWD/recipes${PYTHONPATH:+:$PYTHONPATH}"
-exec python -m study debian_ende "$@"
+. "$(dirname "${BASH_SOURCE[0]}")/../_study.sh" debian_ende "$@"

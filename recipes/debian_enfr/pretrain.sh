@@ -23,5 +23,4 @@ begin
 prepare "$CORPUS" --lm-langs en
 train_lm cloze.en en --self-target --arch bi_transformer_lm
 cp "$DATA_DIR/spm.model" "$DATA_DIR/dict.txt" "$OUT/"
-python -m lmfusion.cli export "$OUT/cloze.en/checkpoints/checkpoint_best.pt" --half --out "$OUT/en-cloze.pt.partial"
-mv "$OUT/en-cloze.pt.partial" "$OUT/en-cloze.pt"
+save_lm cloze.en en-cloze.pt

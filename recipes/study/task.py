@@ -22,7 +22,6 @@ AFTER: Mapping[str, tuple[str, ...]] = {
 """Rows whose script trains models in their own OUT first, and the rows that train the same ones there: two at a time
 would be in each other's way."""
 
-
 DECODED_ONLY = ("tgt_shallow",)
 """Rows that translate with the model of another row and train none."""
 
@@ -41,6 +40,7 @@ class Task:
     sizes: tuple[int, ...] = ()
     """Bitext sizes of its studies where they are not those of the budget; 0 for all pairs."""
     text: str = "data-prep/debian/en-de"
+    """The folder of its text, unless CORPUS names another."""
     shipped: str = "pretrained"
     """The folder of the language models that its rows read, unless PRETRAINED names another."""
     settings_of: str = ""
