@@ -71,6 +71,12 @@ numbers() {
         done
 }
 
+# has_fast_bf16: whether bf16 is the faster one on this processor: AMX, or AMD's AVX-512. Intel's AVX-512 without AMX is
+# slower with it than in single precision (measured: 0.6 times).
+has_fast_bf16() {
+    grep -qs 'amx_bf16' /proc/cpuinfo || { grep -qs 'avx512_bf16' /proc/cpuinfo && grep -qs 'AuthenticAMD' /proc/cpuinfo; }
+}
+
 # begin: the virtual environment, and what this machine computes on. Sets DEVICE_FLAGS, TRAIN_FLAGS, GPU, USER_DIR,
 # TEXT_FLAGS, and DATA_DIR (prepared data), which several OUT may share.
 begin() {
@@ -90,8 +96,8 @@ begin() {
     if [[ "$GPU" == 1 ]]; then
         DEVICE_FLAGS=(--fp16 --distributed-world-size 1) # on several GPUs fairseq would multiply the batch by their number
         TRAIN_FLAGS=("${DEVICE_FLAGS[@]}")
-    elif grep -qsE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then
-        TRAIN_FLAGS+=(--cpu-bf16) # faster where the CPU has it, slower where it has to pretend
+    elif has_fast_bf16; then
+        TRAIN_FLAGS+=(--cpu-bf16)
     fi
     local flags="$USER_DIR/text/tokenizer.flags"
     # shellcheck disable=SC2207  # words are what is wanted
