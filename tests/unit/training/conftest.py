@@ -19,9 +19,11 @@ COMMON = ("--cpu", "--max-tokens", 400, "--lr", 0.01)
 LM_TASK = ("--task", "language_modeling", "--sample-break-mode", "eos", "--tokens-per-sample", 30)
 LM_SIZE = ("--decoder-embed-dim", 16, "--decoder-ffn-embed-dim", 24, "--decoder-layers", 2)
 LM_SIZE += ("--decoder-attention-heads", 2, "--share-decoder-input-output-embed")
+RECURRENT = ("--decoder-embed-dim", 16, "--decoder-layers", 2, "--share-decoder-input-output-embed")
 KINDS: dict[str, tuple[object, ...]] = {
     "cloze LM": (*LM_TASK, "--self-target", "--arch", "bi_transformer_lm", *LM_SIZE),
     "causal LM": (*LM_TASK, "--arch", "uni_transformer_lm", *LM_SIZE),
+    "recurrent LM": (*LM_TASK, "--arch", "uni_recurrent_lm", "--cell", "rnn", "--identity-start", *RECURRENT),
     "baseline": ("--arch", "lmfusion_tiny"),
     "SRC-ELMO": ("--arch", "src_elmo_tiny", "--src-elmo-affine", "--src-lm", "CLOZE"),
     "SRC-FT": ("--arch", "src_ft_tiny", "--src-lm", "CLOZE"),
@@ -29,6 +31,7 @@ KINDS: dict[str, tuple[object, ...]] = {
     "SRC-ATTEND": ("--arch", "lmfusion_tiny", "--src-fusion", "attend", "--src-lm", "CLOZE"),
     "TGT-COLD": ("--arch", "lmfusion_tiny", "--tgt-fusion", "cold", "--tgt-lm", "CAUSAL"),
     "TGT-FT": ("--arch", "tgt_ft_tiny", "--tgt-lm", "CAUSAL"),
+    "LSTM": ("--arch", "lstm_lmfusion"),
 }
 
 
