@@ -131,10 +131,11 @@ prefix_lm() {
 
 # denoiser LANG...: sets DENOISER to an encoder and a decoder, of the rows' size with all embeddings tied, that learned to
 # restore plain text of these languages from noise (BART's, but one sentence at a time); it is trained where there is none.
-# No numbers of the block above: DENOISER_UPDATES, DENOISER_LR. A worker draws the noise, so that nothing else's random
+# No numbers of the block above: DENOISER_UPDATES, DENOISER_LR; DENOISER, a checkpoint to be taken. A worker draws the noise, so that nothing else's random
 # numbers depend on when it does.
 denoiser() {
     local folder="$DATA_DIR/denoising" updates="${DENOISER_UPDATES:-$LM_UPDATES}"
+    [[ -z "${DENOISER:-}" ]] || return 0
     # shellcheck disable=SC2034  # rows use it
     DENOISER="$OUT/denoiser/checkpoints/checkpoint_best.pt"
     python -m lmfusion.text.merged "${@/#/$DATA_DIR/lm.}" --out "$folder"

@@ -45,7 +45,7 @@ def main() -> int:
     best = min(folders, key=lambda folder: losses[folder])
     for folder, loss in losses.items():
         mark = "  <- lowest" if folder == best else ""
-        print(f"  {folder.name}: validation loss {loss:.3f}{mark}", file=sys.stderr)
+        print(f"  {folder}: validation loss {loss:.3f}{mark}", file=sys.stderr)
     print(best)
     return 0
 

@@ -36,9 +36,18 @@ SRC_LM="$(shipped en-cloze.pt)"
 SPM="$(shipped spm.model)" DICT="$(shipped dict.txt)"
 prepare_synopses
 
+# target_lm: an English causal LM, which is trained where there is none; CAUSAL names a checkpoint to be taken. Sets TGT_LM.
 target_lm() {
+    TGT_LM="${CAUSAL:-}"
+    [[ -z "$TGT_LM" ]] || return 0
     prepare_synopses en
     train_lm causal.en en --arch uni_transformer_lm
     # shellcheck disable=SC2034  # rows use it
     TGT_LM="$OUT/causal.en/checkpoints/checkpoint_best.pt"
+}
+
+# plain_text_denoiser: a denoiser of the English plain text, which restores what it can read and so learns to copy. Sets DENOISER.
+plain_text_denoiser() {
+    prepare_synopses en
+    DENOISER_UPDATES="${DENOISER_UPDATES:-3000}" LM_VALIDATE_EVERY=500 denoiser en
 }

@@ -6,11 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "recipes"))
-
 import lm_quality_table
+import pytest
 
 REFERENCES = [f"das Paket Nummer {number} enthält die Dokumentation von Programm {number}" for number in range(40)]
 WORSE = [line if number % 2 else "das Paket ist da" for number, line in enumerate(REFERENCES)]

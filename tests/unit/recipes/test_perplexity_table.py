@@ -6,11 +6,8 @@ import json
 import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[3] / "recipes"))
-
 import perplexity_table
+import pytest
 
 
 def trained(folder: Path, loss: float | None, state: str = "finished") -> Path:

@@ -146,8 +146,9 @@ def test_both_folders_have_the_papers_rows() -> None:
         "lm_quality",
     }
     assert names[0] == {*ROWS, *beyond, "all", "study", "_corpus"}
-    assert names[1] == names[0] - beyond | {"lead", "src_attend"}, "both sides are English"
-    for name in ROWS:
+    further = {"src_attend", "denoising", "lstm", "lstm_src_elmo", "lstm_src_elmo_shdemb"}
+    assert names[1] == names[0] - beyond | {"lead", "whole", *further}, "both sides are English"
+    for name in (*ROWS, *further - {"denoising"}):
         assert scripts(FOLDERS[0])[name] == scripts(FOLDERS[1])[name], "the experiment is the same"
 
 
@@ -386,6 +387,25 @@ def test_synopses_are_cut_limited_and_scored_by_rouge(recipes: Recipes) -> None:
         assert "-s description -t synopsis" in command
     assert "--min-len 5 --max-len-a 0 --max-len-b 21 --lenpen 1 --no-repeat-ngram-size 3" in command
     assert " ".join(recipes.calls()[-1]).endswith(f"--reference {recipes.out}/data/text/test.synopsis --metric rouge")
+
+
+def test_whole_descriptions_have_the_learning_rate_of_the_lowest_loss_and_one_denoiser(recipes: Recipes) -> None:
+    stub = recipes.out / "bin" / "python"
+    last = """case "$*" in *lowest_loss.py*) for word in "$@"; do :; done; echo "$word"; exit 0 ;; esac\n"""
+    stub.write_text(STUB.replace("for word", f"{last}for word", 1), encoding="utf-8")
+    done = recipes.run("debian_synopsis/whole.sh", ROWS="lead denoising", RATES="0.001 0.004", LM_DIM="64")
+    assert done.returncode == 0, done.stderr
+    steps = [call[2:4] for call in recipes.calls() if call[:2] == ["-m", "lmfusion.runs.live"]]
+    low, high = (str(recipes.out / f"rate-{rate}") for rate in ("0.001", "0.004"))
+    trained = [[f"{low}/denoiser", "train"], [f"{low}/denoising", "train"], [f"{high}/denoising", "train"]]
+    assert steps == [[f"{low}/lead", "generate"], *trained, trained[-1], [f"{high}/denoising", "generate"]]
+    head = ["-m", "lmfusion.runs.live", f"{high}/denoising", "train"]
+    for command in (call for call in recipes.calls() if call[:4] == head):
+        assert command[command.index("--finetune-from-model") + 1] == f"{low}/denoiser/checkpoints/checkpoint_best.pt"
+        assert command[command.index("--lr") + 1] == "0.004"
+        assert command[command.index("--max-source-positions") + 1] == "512"
+    assert recipes.calls()[-1][:4] == ["-m", "lmfusion.report.table", f"{low}/lead", f"{high}/denoising"]
+    assert "no nowhere.sh" in recipes.run("debian_synopsis/whole.sh", ROWS="nowhere").stderr
 
 
 def test_translations_are_neither_cut_nor_limited(recipes: Recipes) -> None:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import runpy
-import sys
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "recipes"))
 REPORT = runpy.run_path(str(Path(__file__).parents[3] / "recipes" / "sentences" / "report.py"))
 
 

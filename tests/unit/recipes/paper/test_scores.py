@@ -59,7 +59,7 @@ def test_the_lowest_validation_loss_is_named_alone_on_stdout(tmp_path: Path, run
     done = run("lowest_loss.py", *folders)
     assert done.returncode == 0
     assert done.stdout == f"{folders[1]}\n"
-    assert "  b.dropout-3.125: validation loss 3.125  <- lowest\n" in done.stderr
+    assert "/b.dropout-3.125: validation loss 3.125  <- lowest\n" in done.stderr
     assert done.stderr.count("validation loss") == 3
 
 

@@ -1,9 +1,8 @@
-"""recipes/ holds the package `study`: put it on the path for its tests, with row scripts that only pretend to train."""
+"""A study's workplace with row scripts that only pretend to train."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,9 +11,6 @@ import numpy as np
 import pytest
 import torch
 from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
-
-ROOT = Path(__file__).parents[4]
-sys.path.insert(0, str(ROOT / "recipes"))
 
 # Trains in no time: the validation loss is that of losses.json for its dropouts, the score is its seed.
 ROW = r"""#!/usr/bin/env bash
