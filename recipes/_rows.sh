@@ -92,7 +92,7 @@ finetune_bert() {
     finetune src "$1"
 }
 
-# earlier_lm KIND: sets SRC_LM to a language model of the years before (see pretrain_earlier.sh), which is trained where
+# earlier_lm KIND: sets SRC_LM to a language model that pretrain_earlier.sh makes, which is trained where
 # there is none; EARLIER names another folder than runs/earlier.
 earlier_lm() {
     local folder="${EARLIER:-runs/earlier}"

@@ -38,6 +38,8 @@ class Budget:
     """Whether each row's updates, dropouts, learning rate and BPE are searched as recipes/PROTOCOL.md says."""
     finals: tuple[str, ...] = ()
     """Rows that are trained with every seed where there is a search; the others with the first."""
+    once: tuple[str, ...] = ()
+    """Rows that are trained where the search is, at 10,000 pairs, and with the first seed alone."""
     language_models: str = SHIPPED
     """SHIPPED: those of pretrained/; PRETRAINED: longer trained ones, as the study's first jobs."""
     cloze_updates: int = 20000
@@ -58,7 +60,7 @@ class Budget:
     def numbers(self) -> dict[str, Any]:
         """Everything that decides what comes out of a run, as plain values; not which runs there are."""
         values = dataclasses.asdict(self)
-        for name in ("name", "sizes", "seeds", "rows", "committed", "dropout", "search", "finals"):
+        for name in ("name", "sizes", "seeds", "rows", "committed", "dropout", "search", "finals", "once"):
             del values[name]
         if self.search:
             values.update(search="protocol", tuned_by_seed=self.seeds[0])
@@ -93,6 +95,7 @@ OTHERS = (
     *("src_attend", "src_initialise", "src_tgt_initialise", "tgt_initialise", "tgt_cold", "tgt_deep", "tgt_lm_prior"),
     *("src_attend_second", "tgt_deep_second"),
     *("tgt_shallow", "src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", "src_elmo_bert"),
+    *("src_elmo_causal", "src_ft_bilm", "src_ft_recurrent", "src_ft_causal", "src_ft_skipgram"),
     *("src_ft_bert", "lstm", "lstm_shdemb", "lstm_src_elmo", "lstm_src_elmo_shdemb"),
     *("prefix_lm", "prefix_lm_causal", "denoising", "self_training", "copied", "distill"),
     *("back_translation", "back_translation_src_elmo_shdemb"),
@@ -113,8 +116,11 @@ PROTOCOL = Budget(
 )
 """recipes/PROTOCOL.md at 10,000 pairs, its first part; ``--sizes`` names others. All rows without a language model get
 all seeds, for which of them is the best is known after the search only."""
-GPU = dataclasses.replace(PROTOCOL, name="gpu", sizes=(10000, ALL, 2500, 5000, 20000))
-"""All sizes of the protocol together."""
+FURTHER = tuple(row for row in OTHERS if row not in PROTOCOL.rows)
+GPU = dataclasses.replace(
+    PROTOCOL, name="gpu", sizes=(10000, ALL, 2500, 5000, 20000), rows=(*PROTOCOL.rows, *FURTHER), once=FURTHER
+)
+"""All parts of the protocol together: its rows at every size, other families of language models and integrations."""
 PRESETS = {budget.name: budget for budget in (CPU, CPU_LONG, CPU_OTHERS, PROTOCOL, GPU)}
 
 

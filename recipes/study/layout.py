@@ -3,12 +3,14 @@
 OUT/data                                             prepared text, shared by all runs
 OUT/lm-states/bitext-10000                           what the frozen LM says of these training sentences
 OUT/language-models                                  where they are not the shipped ones
+OUT/earlier                                          those of recipes/pretrain_earlier.sh
 OUT/bitext-10000/seed-1/dropout0.2-rep0.0/baseline   a run folder
 OUT/done                                             marks of finished jobs, which Snakemake reads
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from lmfusion.runs.run_folder import RunFolder
 from study.budget import PRETRAINED
 from study.plan import Cell, Plan
 from study.search import Setting
-from study.task import representation
+from study.task import earlier_lm, representation
 
 LM_FILES = {"cloze": "en-cloze.pt", "causal": "de-causal.pt"}
 
@@ -39,9 +41,15 @@ def data_settings(plan: Plan, size: int) -> Mapping[str, str]:
 
 
 def language_model_settings(plan: Plan, kind: str) -> Mapping[str, str]:
-    """Return what recipes/pretrain_longer.sh is told."""
-    updates = {"cloze": plan.budget.cloze_updates, "causal": plan.budget.causal_updates}[kind]
-    return {"LM_UPDATES": str(updates), "DATA_DIR": str(plan.out / "data"), "SEED": str(plan.budget.seeds[0])}
+    """Return what recipes/pretrain_longer.sh is told, or pretrain_earlier.sh, which has its own number of updates."""
+    updates = {"cloze": plan.budget.cloze_updates, "causal": plan.budget.causal_updates}.get(kind)
+    own = {"LM_UPDATES": str(updates)} if updates else {}
+    return {**own, "DATA_DIR": str(plan.out / "data"), "SEED": str(plan.budget.seeds[0])}
+
+
+def earlier_lms(plan: Plan) -> Path:
+    """Return the folder of the language models that pretrain_earlier.sh makes; EARLIER names another."""
+    return Path(os.environ.get("EARLIER", plan.out / "earlier"))
 
 
 def row_settings(plan: Plan, cell: Cell, setting: Setting, train_only: bool) -> Mapping[str, str]:
@@ -58,6 +66,8 @@ def row_settings(plan: Plan, cell: Cell, setting: Setting, train_only: bool) -> 
         own.update(BPE_SIZE=setting.bpe, BITEXT_BPE=1)
     if plan.store_states and cell.row in ("src_elmo", "src_elmo_shdemb", "distill"):  # others: other text or LM
         own["SRC_LM_CACHE"] = plan.out / "lm-states" / f"bitext-{cell.size}"
+    if earlier_lm(cell.row):
+        own["EARLIER"] = earlier_lms(plan)
     if budget.language_models == PRETRAINED and representation(cell.row):
         own["PRETRAINED"] = plan.out / "language-models"
     if train_only:

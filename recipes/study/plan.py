@@ -16,7 +16,7 @@ from study import search
 from study.budget import ALL, PRETRAINED, Budget
 from study.results import Results
 from study.search import Setting, Tried
-from study.task import AFTER, TWO, Task, count_pairs, has_no_training, representation
+from study.task import AFTER, TWO, Task, count_pairs, earlier_lm, has_no_training, representation
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,12 @@ class Plan:
         for number, seed in enumerate(dict.fromkeys(self.budget.seeds)):
             rows = [row for row in trained if not number or not self.budget.search or row in self.budget.finals]
             for group in ([row for row in rows if row in TWO], [row for row in rows if row not in TWO]):
-                found += [Cell(row, size, seed) for size in sizes for row in group]
+                wanted = [(size, row) for size in sizes for row in group if self._belongs(row, size)]
+                found += [Cell(row, size, seed) for size, row in wanted]
         return found
+
+    def _belongs(self, row: str, size: int) -> bool:
+        return size == search.SEARCH_SIZE or row not in self.budget.once
 
     def targets(self) -> list[str]:
         """Return the marks of all cells that are not among the committed results."""
@@ -74,10 +78,13 @@ class Plan:
         return [str(self.out / "done" / f"data-{size}")] if size else []
 
     def language_models(self, row: str) -> list[str]:
-        """Return the marks of the language models to be pretrained for a row; one that reads any waits for both."""
-        if self.budget.language_models != PRETRAINED or not representation(row):
-            return []
-        return [str(self.out / "done" / "language-model-cloze"), str(self.out / "done" / "language-model-causal")]
+        """Return the marks of the language models to be pretrained for a row."""
+        kinds: tuple[str, ...] = ()
+        if kind := earlier_lm(row):
+            kinds = (f"earlier-{kind}",)
+        elif self.budget.language_models == PRETRAINED and representation(row):
+            kinds = ("cloze", "causal")
+        return [str(self.out / "done" / f"language-model-{kind}") for kind in kinds]
 
     def before_try(self, row: str, size: int, number: int) -> list[str]:
         """Return the marks that decide a configuration: earlier ones, or choices of other rows or sizes."""

@@ -21,7 +21,8 @@ def run_folders(plan: Plan) -> list[Path]:
             found.append(committed)
         elif (own := own_run(plan, cell)) and (own.path / RUN_FILE).is_file():
             found.append(own.path)
-    return found + sorted(path.parent for path in (plan.out / "language-models").glob(f"*/{RUN_FILE}"))
+    folders = (plan.out / "language-models", plan.out / "earlier")
+    return found + sorted(path.parent for folder in folders for path in folder.glob(f"*/{RUN_FILE}"))
 
 
 def own_run(plan: Plan, cell: Cell) -> RunFolder | None:

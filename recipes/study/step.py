@@ -43,7 +43,10 @@ def prepare(plan: Plan, size: int) -> None:
 
 def language_model(plan: Plan, kind: str) -> None:
     """Pretrain a language model."""
+    name = kind.removeprefix("earlier-")
     words = ["recipes/pretrain_longer.sh", kind, str(plan.out / "language-models")]
+    if name != kind:
+        words = ["recipes/pretrain_earlier.sh", name, str(layout.earlier_lms(plan))]
     script(words, layout.language_model_settings(plan, kind))
 
 

@@ -18,12 +18,17 @@ AFTER: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("src_attend_second", "tgt_deep_second", "tgt_shallow", "self_training"), ("baseline",)),
     "distill": ("baseline", "src_elmo_shdemb"),
     "back_translation_src_elmo_shdemb": ("back_translation",),
+    "src_ft_bert": ("src_elmo_bert",),
 }
 """Rows whose script trains models in their own OUT first, and the rows that train the same ones there: two at a time
 would be in each other's way."""
 
 DECODED_ONLY = ("tgt_shallow",)
 """Rows that translate with the model of another row and train none."""
+
+
+EARLIER = {"bilm": "elmo", **{kind: kind for kind in ("recurrent", "causal", "skipgram", "cbow")}}
+"""What the names of some source rows end in, and the language model of recipes/pretrain_earlier.sh that they read."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,11 @@ def has_no_training(row: str) -> bool:
 def representation(row: str) -> bool:
     """Whether a row reads a language model's states, and so has a dropout of its own to be chosen."""
     return row.removeprefix("lstm_").startswith(("src_", "tgt_"))
+
+
+def earlier_lm(row: str) -> str:
+    """Return the kind of the language model that pretrain_earlier.sh makes for a row; empty where it reads none."""
+    return EARLIER.get(row.rpartition("_")[2], "") if row.startswith("src_") else ""
 
 
 def read_lines(corpus: Path, name: str) -> list[str]:

@@ -47,7 +47,8 @@ LSTMS = {
     "lstm_src_elmo_shdemb": "--src-fusion elmo --src-lm CLOZE --src-elmo-dropout 0.1 --src-elmo-affine "
     "--share-decoder-input-output-embed",
 }
-EARLIER = ("src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", *LSTMS)
+FAMILIES = ("bilm", "recurrent", "causal", "skipgram", "cbow")
+EARLIER = (*(f"src_elmo_{kind}" for kind in FAMILIES), *(f"src_ft_{kind}" for kind in FAMILIES[:-1]), *LSTMS)
 """Rows of the years before, which are in the first folder alone, as are those with BERT."""
 BERT_ROWS = ("src_elmo_bert", "src_ft_bert")
 # Further ways to use the same language models, which debian_ende has rows of.
@@ -338,7 +339,7 @@ def test_each_row_adds_its_flags_to_the_same_training(folder: str, recipes: Reci
 def test_a_row_of_the_years_before_trains_in_the_same_way(name: str, recipes: Recipes, tmp_path: Path) -> None:
     earlier = tmp_path / "earlier"
     earlier.mkdir()
-    for file in ("en-elmo.pt", "en-recurrent.pt", "en-skipgram.vec", "en-cbow.vec"):
+    for file in ("en-elmo.pt", "en-recurrent.pt", "en-causal.pt", "en-skipgram.vec", "en-cbow.vec"):
         (earlier / file).touch()
     for row in ("baseline", name):
         done = recipes.run(f"debian_ende/{row}.sh", EARLIER=str(earlier), **NUMBERS)
@@ -357,8 +358,10 @@ def test_a_row_of_the_years_before_trains_in_the_same_way(name: str, recipes: Re
         assert flags.src_lm.startswith(str(earlier))
 
 
-@pytest.mark.parametrize(("kind", "targets"), [("elmo", ["future", "past"]), ("recurrent", ["future"])])
-def test_an_lm_of_the_years_before_is_as_large_as_the_cloze_lm(kind: str, targets: list[str], recipes: Recipes) -> None:
+@pytest.mark.parametrize(
+    ("kind", "targets"), [("elmo", ["future", "past"]), ("recurrent", ["future"]), ("causal", ["future"])]
+)
+def test_an_lm_to_be_compared_is_as_large_as_the_cloze_lm(kind: str, targets: list[str], recipes: Recipes) -> None:
     done = recipes.run("pretrain_earlier.sh", kind, str(recipes.out))
     assert "export" in recipes.calls()[-1], done.stderr
     command = recipes.command(f"{kind}.en", "train")

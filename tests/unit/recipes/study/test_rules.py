@@ -37,17 +37,30 @@ def test_a_dry_run_shows_the_protocols_jobs_and_writes_nothing(tmp_path: Path) -
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes", ignore=shutil.ignore_patterns("results", "__pycache__"))
     (tmp_path / "data-prep").symlink_to(ROOT / "data-prep")
     shown = study(tmp_path, "--budget", "protocol", "--out", "out", "--dry-run").stdout
-    # Nine rows of five configurations, two of two; eleven rows of one seed, of which seven have two more.
+    # Ten rows of five configurations, two of two, one that takes another's; of thirteen rows eight have two more seeds.
     assert counts(shown) == {
         "data": 1,
-        "tune": 9 * 5 + 2 * 2,
-        "choose": 11,
-        "train": 11 + 7 * 2,
-        "translate_and_score": 25,
+        "tune": 10 * 5 + 2 * 2,
+        "choose": 13,
+        "train": 13 + 8 * 2,
+        "translate_and_score": 29,
         "all": 1,
-        "total": 112,
+        "total": 127,
     }
     assert not (tmp_path / "out").exists()
+    words = ("--budget", "gpu", "--rows", "src_ft_bilm", "src_elmo_bilm", "src_ft", "--sizes", "10000", "5000")
+    shown = study(tmp_path, *words, "--out", "out", "--dry-run").stdout
+    # The two are trained at 10,000 pairs alone, with one language model, by what src_elmo and src_ft have chosen there.
+    assert counts(shown) == {
+        "data": 2,
+        "language_model": 1,
+        "tune": 2 * 5 + 2,
+        "choose": 5,
+        "train": 4,
+        "translate_and_score": 4,
+        "all": 1,
+        "total": 29,
+    }
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from study import step
+from study import layout, step
 from study.budget import CPU_OTHERS, OTHERS
 from study.plan import Cell, Plan
 from study.results import Results
@@ -57,10 +57,23 @@ def test_a_row_that_only_decodes_is_done_when_the_model_it_decodes_with_is_train
         step.row(plan, Cell("baseline", 10000), Setting(0.2, 0.0), train_only=True)
 
 
+def test_a_row_waits_for_the_language_model_that_its_script_would_pretrain(tmp_path: Path) -> None:
+    """Two processes at a time cannot train it in one folder."""
+    plan = Plan(tmp_path, TASKS["debian_ende"], CPU_OTHERS, OTHERS, Results(None))
+    for row in OTHERS:
+        text = (RECIPES / "debian_ende" / f"{row}.sh").read_text(encoding="utf-8")
+        kinds = re.findall(r"(?m)^earlier_lm (\w+)$", text)
+        marks = [str(tmp_path / "done" / f"language-model-earlier-{kind}") for kind in kinds]
+        assert plan.language_models(row) == marks, row
+        folder = layout.row_settings(plan, Cell(row, 10000), Setting(0.2, 0.0), True).get("EARLIER")
+        assert folder == (str(tmp_path / "earlier") if kinds else None)
+
+
 def test_a_row_that_trains_another_rows_model_first_waits_for_that_row(tmp_path: Path) -> None:
     """Two processes at a time cannot train it in one folder."""
     texts = {row: (RECIPES / "debian_ende" / f"{row}.sh").read_text(encoding="utf-8") for row in OTHERS}
     trains = {
+        "src_elmo_bert": re.compile(r"^bert_lm\b", re.MULTILINE),
         "baseline": re.compile(r"^(second_stage|shallow_row|train_seq2seq baseline)\b", re.MULTILINE),
         "src_elmo_shdemb": re.compile(r"^train_seq2seq src_elmo_shdemb\b", re.MULTILINE),
         "back_translation": re.compile(r"^back_translated\b", re.MULTILINE),
