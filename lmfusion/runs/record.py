@@ -95,8 +95,8 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write a JSON object; the file is whole at every moment.
+def write_json(path: Path, content: dict[str, Any] | list[Any]) -> None:
+    """Write a JSON object or array; the file is whole at every moment.
 
     Raises:
         CannotWriteError: the system refuses.
