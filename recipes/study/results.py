@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ LOG_EVERY = 50
 """Updates between the training log's lines that are kept."""
 _TRAINING = re.compile(r'\| INFO \| train_inner \|.*"num_updates": "?(\d+)')
 _USER_DIR = re.compile(r'"--user-dir",\s*"([^"]+)/lmfusion"')
+_GIVEN = ("EARLIER", "SRC_LM_CACHE")
+"""Variables that name folders of files which runs read, wherever they lie."""
 _KEPT = re.compile(r"\| INFO \| valid \||loaded [\d,]+ examples from: \S*train\.")
 
 
@@ -155,7 +158,8 @@ def without_paths(text: str, out: Path) -> str:
 
     The run may have used the package of another clone: its ``--user-dir`` tells which.
     """
+    given = [(Path(os.environ[name]).resolve(), name) for name in _GIVEN if os.environ.get(name)]
     clones = {Path(folder) for folder in _USER_DIR.findall(text) if folder.startswith("/")}
-    for folder, name in ((out.resolve(), "OUT"), *((clone, ".") for clone in sorted(clones | {ROOT}))):
+    for folder, name in (*given, (out.resolve(), "OUT"), *((clone, ".") for clone in sorted(clones | {ROOT}))):
         text = text.replace(f"{folder}/", f"{name}/").replace(str(folder), name)
     return text.replace('"./', '"').replace(f"{out}/", "OUT/")
