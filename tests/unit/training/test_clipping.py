@@ -28,15 +28,15 @@ def test_no_update_is_given_a_longer_gradient_than_the_limit(
         return step(self, *args, **rest)
 
     monkeypatch.setattr(torch.optim.SGD, "step", measured)
-    before: dict[float, list[float]] = {}
+    found: dict[float, list[float]] = {}
     for limit in (0.0, 0.05):
         torch.manual_seed(1)
         trainer = make_trainer(kind, "--optimizer", "sgd", "--clip-norm", limit)
         lengths.clear()
         for _ in range(3):
             trainer.train_step([make_batch(kind)])
-        before[limit] = list(lengths)
-    free, clipped = before.values()
+        found[limit] = list(lengths)
+    free, clipped = found.values()
     assert len(free) == len(clipped) == 3
     assert min(free) > 0.05, "without a limit they are longer: there is something to clip"
     assert clipped == pytest.approx([0.05] * 3, rel=1e-3)

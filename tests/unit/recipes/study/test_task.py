@@ -57,8 +57,11 @@ def test_a_row_that_only_decodes_is_done_when_the_model_it_decodes_with_is_train
         step.row(plan, Cell("baseline", 10000), Setting(0.2, 0.0), train_only=True)
 
 
-def test_a_row_waits_for_the_language_model_that_its_script_would_pretrain(tmp_path: Path) -> None:
+def test_a_row_waits_for_the_language_model_that_its_script_would_pretrain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two processes at a time cannot train it in one folder."""
+    monkeypatch.delenv("EARLIER", raising=False)
     plan = Plan(tmp_path, TASKS["debian_ende"], CPU_OTHERS, OTHERS, Results(None))
     for row in OTHERS:
         text = (RECIPES / "debian_ende" / f"{row}.sh").read_text(encoding="utf-8")
