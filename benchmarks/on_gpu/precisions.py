@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import copy
 import math
+import statistics
 import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 import memory
@@ -28,8 +30,9 @@ FLAGS = ("--fp16", "--bf16", "--amp", "--memory-efficient-fp16", "--fp16 --fp16-
 FLAGS += ("", "--memory-efficient-bf16")
 NEEDS_GPU = ("--fp16", "--amp")  # by itself; on a CPU fairseq asks for its GPU, or does nothing
 NAMES = ("baseline", "SRC-ELMO", "SRC-FT")
-UPDATES = 6
-COLUMNS = ["row, flags", "loss of the first update", "of the last", "ms an update", "peak memory", "loss scale"]
+UPDATES = 16
+"""fp16 needs five before its first: the loss scale begins at 128, and is halved where a gradient is beyond fp16."""
+COLUMNS = ["row, flags", "updates", "first loss", "lowest", "last", "ms an update", "peak memory", "loss scale"]
 
 
 def configuration(flags: str, folder: str) -> Any:
@@ -76,8 +79,17 @@ def measure(args: argparse.Namespace, budget: Budget, found: Found) -> None:
             for name in NAMES[:2] if args.tiny else NAMES:
                 key = f"{name}, {flags or 'fp32'}"
                 found.figures[key] = figures = train(name, copy.deepcopy(cfg), args)
-                losses, times = figures["losses"], figures["seconds"]
-                row = [key, f"{losses[0]:.3f}", f"{losses[-1]:.3f}", f"{1000 * min(times):.1f}"]
-                scale = "" if figures["scale"] is None else f"{float(figures['scale']):g}"
-                table.rows.append([*row, memory.shown(figures["peak_bytes"]), scale])
+                table.rows.append(described(key, figures))
                 free()
+
+
+def described(key: str, figures: Mapping[str, Any]) -> list[str]:
+    """A row of the table; an update that was skipped for its gradients has no loss, and its time says nothing."""
+    made = [(loss, time) for loss, time in zip(figures["losses"], figures["seconds"]) if math.isfinite(loss)]
+    losses = [loss for loss, _ in made]
+    shown = [f"{loss:.3f}" for loss in (losses[0], min(losses), losses[-1])] if losses else ["none"] * 3
+    # The first one prepares the device.
+    time = f"{1000 * statistics.median([time for _, time in made[1:]]):.1f}" if made[1:] else "none"
+    scale = "" if figures["scale"] is None else f"{float(figures['scale']):g}"
+    counted = f"{len(made)} of {len(figures['losses'])}"
+    return [key, counted, *shown, time, memory.shown(figures["peak_bytes"]), scale]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -105,3 +107,15 @@ def test_everything_is_rehearsed(module: Module, tmp_path: Path) -> None:
     assert losses[-1] < losses[0]
     assert figures["precisions"]["skipped"] == ["--fp16", "--amp"]
     assert set(figures["compiled"]["seconds"]) == {"as it is", "compiled"}
+
+
+def test_an_update_that_was_skipped_is_neither_counted_nor_timed(module: Module) -> None:
+    module("gpu")
+    described = importlib.import_module("on_gpu.precisions").described
+    figures = {"losses": [math.nan, 9.0, math.nan, 12.0, 7.5], "scale": 8.0, "peak_bytes": 2 * 10**9}
+    figures["seconds"] = [3.0, 2.0, 0.001, 0.04, 0.02]
+    name, counted, first, lowest, last, milliseconds, _, scale = described("baseline, --fp16", figures)
+    assert (name, counted, first, lowest, last) == ("baseline, --fp16", "3 of 5", "9.000", "7.500", "7.500")
+    assert (milliseconds, scale) == ("30.0", "8")
+    nothing = {"losses": [math.nan], "seconds": [1.0], "scale": None, "peak_bytes": 0}
+    assert described("SRC-FT", nothing)[2:6] == ["none"] * 4
