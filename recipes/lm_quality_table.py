@@ -18,7 +18,7 @@ from study.task import TASKS, read_lines
 
 from lmfusion.errors import InputError
 from lmfusion.report.compare import compare_systems
-from lmfusion.report.page.figure import Figure, drawing, finish
+from lmfusion.report.page.figure import Figure, drawing, finish, plain_numbers
 from lmfusion.runs.run_folder import RunFolder
 from lmfusion.scoring import text_files
 
@@ -92,6 +92,7 @@ def draw(points: Sequence[Point], pairs: int) -> Figure:
         axes.set_xscale("log")
         axes.invert_xaxis()
         axes.margins(0.15)
+        plain_numbers(axes.xaxis)
         axes.set_xlabel("perplexity of the cloze LM, falling")
         axes.set_ylabel("BLEU difference to baseline")
         caption = f"BLEU minus the baseline's, {pairs:,} sentence pairs, one seed; the LMs differ in updates only."

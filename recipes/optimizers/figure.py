@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmfusion.errors import InputError
-from lmfusion.report.page.figure import Figure, drawing, finish
+from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, plain_numbers
 from lmfusion.runs.train_log import TrainLog, read_file
 
 TITLE = "One fused model under different optimizers"
@@ -59,7 +59,7 @@ def table(runs: dict[str, list[Run]]) -> str:
 
 def draw(runs: dict[str, list[Run]]) -> Figure:
     """Validation perplexity of each optimizer's best learning rate over the updates."""
-    with drawing() as (canvas, axes):
+    with drawing(len(runs)) as (canvas, axes):
         for number, (name, tried) in enumerate(runs.items()):
             validation = min(tried, key=lambda run: run.loss).log.validation
             style = "-" if number % 2 == 0 else "--"
@@ -67,7 +67,8 @@ def draw(runs: dict[str, list[Run]]) -> Figure:
         axes.set_yscale("log")
         axes.set_xlabel("updates")
         axes.set_ylabel("validation perplexity")
-        axes.legend(ncols=2)
+        plain_numbers(axes.yaxis)
+        legend_below(canvas, axes)
         caption = "Each optimizer at the learning rate of those tried with the lowest validation loss; one seed."
         return finish(canvas, "optimizers", TITLE, caption)
 

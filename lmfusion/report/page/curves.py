@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter
 
 from lmfusion.report.page.colours import styles
-from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, legend_label
+from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, legend_label, plain_numbers
 from lmfusion.report.page.runs import Run
 from lmfusion.runs.train_log import Progress
 
@@ -96,9 +96,4 @@ def _axes(axes: Axes, kind: _Kind) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
     if kind.logarithmic:
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-        low, high = axes.get_ylim()
-        if high / low < 20:  # hardly a power of ten among the ticks
-            axes.yaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
-        else:
-            axes.yaxis.set_minor_formatter(NullFormatter())
+        plain_numbers(axes.yaxis)

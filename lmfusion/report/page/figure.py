@@ -11,7 +11,9 @@ from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Drawing
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from lmfusion.report.page.colours import DARK, GRID, INK
 
@@ -76,6 +78,15 @@ def legend_below(canvas: Drawing, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
         canvas.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9, columnspacing=1.5)
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Write a logarithmic axis in plain numbers; matplotlib's own are formulas, of which one would see the source."""
+    plain = FuncFormatter(lambda value, _: f"{value:,g}")
+    axis.set_major_formatter(plain)
+    low, high = axis.get_view_interval()
+    few = max(low, high) / min(low, high) < 20  # hardly a power of ten among the ticks
+    axis.set_minor_formatter(plain if few else NullFormatter())
 
 
 def finish(canvas: Drawing, name: str, title: str, caption: str) -> Figure:

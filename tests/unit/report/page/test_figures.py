@@ -11,7 +11,7 @@ from lmfusion.report.page import curves, mixes
 from lmfusion.report.page.colours import DARK, INK, styles
 from lmfusion.report.page.curves import Curve, curve_figures
 from lmfusion.report.page.difference_figure import difference_figures, differences, published_figure
-from lmfusion.report.page.figure import drawing, finish, legend_below
+from lmfusion.report.page.figure import drawing, finish, legend_below, plain_numbers
 from lmfusion.report.page.find import Found
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.read_run import read_run
@@ -212,3 +212,14 @@ def test_each_strategy_has_its_own_colour_and_mark_and_keeps_them() -> None:
     assert len(set(colours)) == len(set(marks)) == len(PAPER_ORDER) + 1
     assert styles(["SRC-FT"])["SRC-FT"] == style["SRC-FT"]
     assert set(colours) <= set(DARK), "each has a twin for dark pages"
+
+
+@pytest.mark.parametrize(("values", "shown"), [([300, 900], ["300", "400", "600"]), ([10, 20000], ["100", "1,000"])])
+def test_a_logarithmic_axis_has_numbers_and_no_formulas(values: list[int], shown: list[str]) -> None:
+    with drawing() as (canvas, axes):
+        axes.plot([1, 2], values)
+        axes.set_yscale("log")
+        plain_numbers(axes.yaxis)
+        written = labels(finish(canvas, "log", "Log", "").svg)
+    assert set(shown) <= set(written)
+    assert not [label for label in written if "$" in label]
