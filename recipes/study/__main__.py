@@ -17,7 +17,7 @@ from typing import Any
 from lmfusion.errors import InputError
 from lmfusion.runs.live import die_with_parent
 from lmfusion.runs.record import write_json
-from study import command, into_page, recipe, report
+from study import command, into_page, recipe, report, search_table
 from study.plan import Plan
 from study.results import differing
 
@@ -128,10 +128,14 @@ def _finish(args: argparse.Namespace, plan: Plan, numbers: Mapping[str, Any]) ->
         plan.results.describe(numbers, choices, tries)
         print(f"added to {plan.results.folder}: {len(added)} runs; {len(tries)} configurations tried")
     folders = report.run_folders(plan)
-    if not folders:
+    searched = search_table.sections(plan.tries(), plan.chosen())
+    if not folders and not searched:
         print("No run has begun, so there is no report.")
         return 0
-    status = report.write(plan, folders, f"{plan.task.title}: budget {plan.budget.name}")
+    page = plan.out / "report" / "report.md"
+    page.unlink(missing_ok=True)
+    status = report.write(plan, folders, f"{plan.task.title}: budget {plan.budget.name}") if folders else 0
+    search_table.append(page, searched)
     if args.into and status == 0:
         assert plan.results.folder is not None, "checked with the command line"
         parts = (plan.out / "report", plan.results.folder, plan.task.name, plan.budget.name)

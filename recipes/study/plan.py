@@ -136,6 +136,11 @@ class Plan:
             found.append({"row": row, "size": size, **setting, "bits_per_character": losses})
         return found
 
+    def chosen(self) -> set[tuple[str, int]]:
+        """Return the rows and sizes whose settings are chosen; committed choices among them."""
+        own = (self.out / "done").glob("bitext-*/seed-*/*/choice")
+        return {*map(_row_and_size, own), *self.results.chosen()}
+
     def tries(self) -> dict[tuple[str, int, int], Tried]:
         """Return the configurations that were trained, by row, size and number; committed ones among them."""
         found = {}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from study import search
+from study import __main__ as study_main
+from study import search, search_table
 from study.search import Setting, Tried
 
 ROWS = Path(__file__).parents[4] / "recipes" / "debian_ende"
@@ -83,3 +86,37 @@ def test_the_loss_is_that_of_the_best_checkpoint_without_smoothing() -> None:
     log = "\n".join(f"2030-01-31 | INFO | valid | {json.dumps(line)}" for line in lines)
     assert search.nll_of_best(f"noise\n{log}\n") == 4.0
     assert search.nll_of_best("noise\n") == math.inf
+
+
+def test_the_report_shows_what_was_tried_and_marks_what_was_chosen() -> None:
+    four, eight = Setting(0.2, 0.0, 4000, 0.003), Setting(0.3, 0.2, 8000, 0.003, bpe=2000)
+    tried = {
+        ("shared", 10000, 1): Tried(four, 1.25),
+        ("shared", 10000, 2): Tried(eight, 1.125),
+        ("lstm", 10000, 1): Tried(four, math.inf),
+        ("shared", 2500, 1): Tried(four, 3.0),
+    }
+    text = search_table.sections(tried, [("shared", 10000)])
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
+    assert rows[0] == ["row", "1", "2"]
+    assert rows[1] == ["shared", "3.000<br>4,000, 0.2", ""]
+    assert rows[3] == ["lstm", "diverged<br>4,000, 0.2", "", "", "", ""]
+    assert rows[4][:3] == ["shared", "1.250<br>4,000, 0.2", "**1.125**<br>8,000, 0.3, representation 0.2, BPE 2,000"]
+    assert [line for line in text.splitlines() if line.startswith("#")] == [
+        "## Search, 2,500 pairs",
+        "## Search, 10,000 pairs",
+    ]
+    assert search_table.sections({}, []) == ""
+
+
+def test_a_report_of_a_search_alone_is_a_page_of_its_own(workplace: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, bits in ((1, 2.0), (2, 1.5)):
+        mark = Path(f"out/done/bitext-10000/seed-1/shared/try-{number}")
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.write_text(Tried(Setting(0.1 * number, 0.0, 4000, 0.003), bits).to_json(), encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", "study debian_ende --budget protocol --out out --report-only".split())
+    for _ in range(2):
+        assert study_main.main() == 0
+        page = Path("out/report/report.md").read_text(encoding="utf-8")
+        assert page.count("## Search, 10,000 pairs") == 1
+        assert "| shared | 2.000<br>4,000, 0.1 | 1.500<br>4,000, 0.2 |" in page
