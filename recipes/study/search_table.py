@@ -10,8 +10,8 @@ from study.search import Setting, Tried, tries
 
 HEADING = "Search, {size:,} pairs"
 NOTE = (
-    "Bits per character of the validation references, below them updates, dropout and what else is not the usual; bold: chosen. "
-    "A row without a choice is still being searched."
+    "Bits per character of the validation references, below them updates, dropout and what else is not the usual. "
+    "Bold: chosen; a row without a choice is still being searched."
 )
 
 
