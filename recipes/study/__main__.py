@@ -117,25 +117,21 @@ def run(args: argparse.Namespace, words: Sequence[str], further: Sequence[str]) 
 
 def _finish(args: argparse.Namespace, plan: Plan, numbers: Mapping[str, Any]) -> int:
     """Write what was chosen, the committed results and the report."""
-    choices = plan.choices()
+    choices, tries = plan.choices(), plan.tries()
     write_json(plan.out / "choices.json", choices)
     if args.add_results:
         own = [
             (cell, found) for cell in plan.cells() if (found := report.own_run(plan, cell)) and found.scores.get("test")
         ]
         added = [cell for cell, found in own if plan.results.add(cell, found, plan.out)]
-        tries = plan.tries()
         plan.results.describe(numbers, choices, tries)
         print(f"added to {plan.results.folder}: {len(added)} runs; {len(tries)} configurations tried")
     folders = report.run_folders(plan)
-    searched = search_table.sections(plan.tries(), plan.chosen())
+    searched = search_table.sections(tries, plan.chosen())
     if not folders and not searched:
         print("No run has begun, so there is no report.")
         return 0
-    page = plan.out / "report" / "report.md"
-    page.unlink(missing_ok=True)
-    status = report.write(plan, folders, f"{plan.task.title}: budget {plan.budget.name}") if folders else 0
-    search_table.append(page, searched)
+    status = report.write(plan, folders, f"{plan.task.title}: budget {plan.budget.name}", searched)
     if args.into and status == 0:
         assert plan.results.folder is not None, "checked with the command line"
         parts = (plan.out / "report", plan.results.folder, plan.task.name, plan.budget.name)

@@ -129,17 +129,19 @@ class Plan:
         """Return every choice that has been made, with the losses by setting, as plain values."""
         found: list[dict[str, object]] = []
         tries = sorted(self.tries().items())
-        for path in sorted((self.out / "done").glob("bitext-*/seed-*/*/choice")):
-            row, size = _row_and_size(path)
+        for (row, size), choice in self._own_choices().items():
             losses = {tried.setting.name: tried.bits for name, tried in tries if name[:2] == (row, size)}
-            setting = dataclasses.asdict(read(str(path)).setting)
+            setting = dataclasses.asdict(choice.setting)
             found.append({"row": row, "size": size, **setting, "bits_per_character": losses})
         return found
 
-    def chosen(self) -> set[tuple[str, int]]:
-        """Return the rows and sizes whose settings are chosen; committed choices among them."""
-        own = (self.out / "done").glob("bitext-*/seed-*/*/choice")
-        return {*map(_row_and_size, own), *self.results.chosen()}
+    def chosen(self) -> dict[tuple[str, int], Tried]:
+        """Return every choice by row and size; committed ones among them."""
+        return {**self._own_choices(), **self.results.chosen()}
+
+    def _own_choices(self) -> dict[tuple[str, int], Tried]:
+        paths = sorted((self.out / "done").glob("bitext-*/seed-*/*/choice"))
+        return {_row_and_size(path): read(str(path)) for path in paths}
 
     def tries(self) -> dict[tuple[str, int, int], Tried]:
         """Return the configurations that were trained, by row, size and number; committed ones among them."""

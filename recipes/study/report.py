@@ -33,8 +33,22 @@ def own_run(plan: Plan, cell: Cell) -> RunFolder | None:
         return None
 
 
-def write(plan: Plan, folders: Sequence[Path], title: str) -> int:
-    """Make the page in OUT/report; the command's exit status."""
+def write(plan: Plan, folders: Sequence[Path], title: str, further: str) -> int:
+    """Make the page in OUT/report, of runs if there are any, and end it in Markdown with further sections.
+
+    Returns:
+        The exit status of ``lmfusion report``.
+    """
+    if folders and (status := _of_runs(plan, folders, title)):
+        return status
+    page = plan.out / "report" / "report.md"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    with page.open("a" if folders else "w", encoding="utf-8") as stream:
+        stream.write(further)
+    return 0
+
+
+def _of_runs(plan: Plan, folders: Sequence[Path], title: str) -> int:
     texts = []
     for option, side in zip(("--source", "--reference"), plan.task.sides):
         path = plan.out / "text" / f"test.{side}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from collections.abc import Callable
@@ -110,8 +109,7 @@ def test_everything_is_rehearsed(module: Module, tmp_path: Path) -> None:
 
 
 def test_an_update_that_was_skipped_is_neither_counted_nor_timed(module: Module) -> None:
-    module("gpu")
-    described = importlib.import_module("on_gpu.precisions").described
+    described = module("on_gpu.precisions").described
     figures = {"losses": [math.nan, 9.0, math.nan, 12.0, 7.5], "scale": 8.0, "peak_bytes": 2 * 10**9}
     figures["seconds"] = [3.0, 2.0, 0.001, 0.04, 0.02]
     name, counted, first, lowest, last, milliseconds, _, scale = described("baseline, --fp16", figures)

@@ -96,7 +96,7 @@ def test_the_report_shows_what_was_tried_and_marks_what_was_chosen() -> None:
         ("lstm", 10000, 1): Tried(four, math.inf),
         ("shared", 2500, 1): Tried(four, 3.0),
     }
-    text = search_table.sections(tried, [("shared", 10000)])
+    text = search_table.sections(tried, {("shared", 10000): tried["shared", 10000, 2]})
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ")]
     assert rows[0] == ["row", "1", "2"]
     assert rows[1] == ["shared", "3.000<br>4,000, 0.2", ""]
@@ -106,7 +106,7 @@ def test_the_report_shows_what_was_tried_and_marks_what_was_chosen() -> None:
         "## Search, 2,500 pairs",
         "## Search, 10,000 pairs",
     ]
-    assert search_table.sections({}, []) == ""
+    assert search_table.sections({}, {}) == ""
 
 
 def test_a_report_of_a_search_alone_is_a_page_of_its_own(workplace: Any, monkeypatch: pytest.MonkeyPatch) -> None:
