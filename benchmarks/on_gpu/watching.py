@@ -8,12 +8,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Callable
 
+import fairseq
 import torch
 from options import device
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-OWNERS = ("/lmfusion/", "/fairseq/", "/benchmarks/")
+import lmfusion
+
+# Whole folders, for one above them may have their name: a clone, or what its environment lies in.
+_OWNERS = [Path(file).resolve().parent for file in (lmfusion.__file__, fairseq.__file__, Path(__file__).parent)]
 _WAITING = ("_local_scalar_dense", "equal", "is_nonzero", "nonzero", "masked_select", "_unique2")
 _KERNELS = {
     "aten::_scaled_dot_product_flash_attention": "flash",
@@ -29,10 +33,10 @@ _KERNELS = {
 def _place() -> str:
     """The innermost line of lmfusion, fairseq or the benchmarks that is being run."""
     for frame in reversed(traceback.extract_stack()):
-        path = Path(frame.filename).as_posix()
-        owner = next((owner for owner in OWNERS if owner in path), None)
-        if owner is not None and "/on_gpu/watching" not in path:
-            return f"{owner[1:]}{path.rpartition(owner)[2]}:{frame.lineno}"
+        path = Path(frame.filename).resolve()
+        owner = next((owner for owner in _OWNERS if path.is_relative_to(owner)), None)
+        if owner is not None and path != Path(__file__).resolve():
+            return f"{path.relative_to(owner.parent).as_posix()}:{frame.lineno}"
     return "the pass backward"
 
 

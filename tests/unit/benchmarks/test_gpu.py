@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,14 @@ def test_the_lines_that_wait_and_the_kernels_of_attention_are_told(module: Modul
     query = torch.randn(1, 1, 4, 8)
     found = watching.kernels(lambda: torch.nn.functional.scaled_dot_product_attention(query, query, query))
     assert found == {"flash (CPU)": 1}
+
+
+def test_a_folder_of_the_same_name_is_not_taken_for_the_package(module: Module, tmp_path: Path) -> None:
+    script = tmp_path / "lmfusion" / "elsewhere.py"
+    script.parent.mkdir()
+    script.write_text("import torch\ntorch.ones(2, 2).nonzero()\n", encoding="utf-8")
+    (place,) = module("on_gpu.watching").waits(lambda: runpy.run_path(str(script)))
+    assert "elsewhere" not in place
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is one")
