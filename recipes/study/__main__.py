@@ -17,7 +17,7 @@ from typing import Any
 from lmfusion.errors import InputError
 from lmfusion.runs.live import die_with_parent
 from lmfusion.runs.record import write_json
-from study import command, into_page, recipe, report, search_table
+from study import command, finals_table, into_page, recipe, report, search_table
 from study.plan import Plan
 from study.results import differing
 
@@ -127,11 +127,11 @@ def _finish(args: argparse.Namespace, plan: Plan, numbers: Mapping[str, Any]) ->
         plan.results.describe(numbers, choices, tries)
         print(f"added to {plan.results.folder}: {len(added)} runs; {len(tries)} configurations tried")
     folders = report.run_folders(plan)
-    searched = search_table.sections(tries, plan.chosen())
-    if not folders and not searched:
+    further = finals_table.sections(plan) + search_table.sections(tries, plan.chosen())
+    if not folders and not further:
         print("No run has begun, so there is no report.")
         return 0
-    status = report.write(plan, folders, f"{plan.task.title}: budget {plan.budget.name}", searched)
+    status = report.write(plan, folders, f"{plan.task.title}: budget {plan.budget.name}", further)
     if args.into and status == 0:
         assert plan.results.folder is not None, "checked with the command line"
         parts = (plan.out / "report", plan.results.folder, plan.task.name, plan.budget.name)

@@ -16,7 +16,7 @@ from study import search
 from study.budget import ALL, PRETRAINED, Budget
 from study.results import Results
 from study.search import Setting, Tried
-from study.task import AFTER, TWO, Task, count_pairs, earlier_lm, has_no_training, representation
+from study.task import AFTER, DECODED_ONLY, TWO, Task, count_pairs, earlier_lm, has_no_training, representation
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,18 @@ class Plan:
         return size == search.SEARCH_SIZE or row not in self.budget.once
 
     def targets(self) -> list[str]:
-        """Return the marks of all cells that are not among the committed results."""
-        return [self.mark("score", cell) for cell in self.cells() if not self.results.has(cell)]
+        """Return the marks of what is not among the committed results: scores, and translations of the blind test."""
+        cells = self.cells()
+        scores = [self.mark("score", cell) for cell in cells if not self.results.has(cell)]
+        return scores + [self.mark("blind", cell) for cell in cells if self._may_see_the_blind_test(cell)]
+
+    def _may_see_the_blind_test(self, cell: Cell) -> bool:
+        """Whether a cell's choice is committed and its model, which is trained here, has not translated that test."""
+        if not (self.task.blind and self.budget.search and cell.size) or cell.row in DECODED_ONLY:
+            return False
+        is_trained_here = not self.results.has(cell) or Path(self.mark("train", cell)).is_file()
+        is_chosen = (cell.row, cell.size) in self.results.chosen()
+        return is_chosen and is_trained_here and not self.results.has_blind(cell)
 
     def mark(self, kind: str, cell: Cell, number: int = 0) -> str:
         """Return the file that a job leaves; a number for the configuration that it tries."""

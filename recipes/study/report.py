@@ -17,12 +17,16 @@ def run_folders(plan: Plan) -> list[Path]:
     """Return folders of language models and of all runs begun for a score; a committed one before one's own."""
     found: list[Path] = []
     for cell in plan.cells():
-        if committed := plan.results.has(cell) and plan.results.path(cell):
-            found.append(committed)
-        elif (own := own_run(plan, cell)) and (own.path / RUN_FILE).is_file():
-            found.append(own.path)
+        if (run := run_of(plan, cell)) and (run.path / RUN_FILE).is_file():
+            found.append(run.path)
     folders = (plan.out / "language-models", plan.out / "earlier")
     return found + sorted(path.parent for folder in folders for path in folder.glob(f"*/{RUN_FILE}"))
+
+
+def run_of(plan: Plan, cell: Cell) -> RunFolder | None:
+    """Return where a cell's run lies, a committed one before one's own; None as long as its settings are not chosen."""
+    committed = plan.results.path(cell) if plan.results.has(cell) else None
+    return RunFolder(committed) if committed else own_run(plan, cell)
 
 
 def own_run(plan: Plan, cell: Cell) -> RunFolder | None:

@@ -4,7 +4,8 @@ recipes/debian_ende/results/cpu/
     numbers.json                        what the runs have in common
     tries.json                          configurations that were trained, with their validation losses
     choices.json                        settings, and the validation losses they were chosen by
-    bitext-10000/baseline/seed-1/       run.json, scores.json, train.log (in short), test.hyp
+    bitext-10000/baseline/seed-1/       run.json, scores.json, train.log (in short), test.hyp, and
+                                        blind.hyp where the task has a blind test
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 NUMBERS, TRIES, CHOICES = "numbers.json", "tries.json", "choices.json"
+BLIND = "blind.hyp"
+"""In a run folder, the blind test's translation."""
 LOG_EVERY = 50
 """Updates between the training log's lines that are kept."""
 _TRAINING = re.compile(r'\| INFO \| train_inner \|.*"num_updates": "?(\d+)')
@@ -68,6 +71,11 @@ class Results:
         path = self.path(cell)
         return path is not None and bool(RunFolder(path).scores.get("test"))
 
+    def has_blind(self, cell: Cell) -> bool:
+        """Whether a cell's translation of the blind test is here."""
+        path = self.path(cell)
+        return path is not None and (path / BLIND).is_file()
+
     def choices(self) -> list[dict[str, Any]]:
         """Return what was chosen, as ``Plan.choices`` gives it."""
         return _choices(self.folder)
@@ -93,20 +101,17 @@ class Results:
         return found
 
     def add(self, cell: Cell, run: RunFolder, out: Path) -> bool:
-        """Copy what is small of a finished run, without this machine's paths; False if it is here already."""
+        """Copy what is small of a finished run, without this machine's paths; False if all of it is here already."""
         path = self.path(cell)
-        if path is None or self.has(cell):
+        if path is None:
             return False
         path.mkdir(parents=True, exist_ok=True)
-        score = run.scores["test"]
-        texts = {name: (run.path / name).read_text(encoding="utf-8") for name in (RUN_FILE, score["hypotheses"])}
-        if run.log("train").is_file():
-            texts["train.log"] = shortened(run.log("train").read_text(encoding="utf-8", errors="replace").splitlines())
-        texts[SCORES_FILE] = (run.path / SCORES_FILE).read_text(encoding="utf-8")  # last: with it the run is whole
+        texts = {} if self.has(cell) else _small(run, out)
+        if run.file(BLIND).is_file() and not self.has_blind(cell):
+            texts = {BLIND: run.file(BLIND).read_text(encoding="utf-8"), **texts}  # scores last: with them it is whole
         for name, text in texts.items():
-            content = text if name == score["hypotheses"] else without_paths(text, out)
-            (path / name).write_text(content, encoding="utf-8")
-        return True
+            (path / name).write_text(text, encoding="utf-8")
+        return bool(texts)
 
     def describe(
         self,
@@ -124,6 +129,17 @@ class Results:
         if every := {**tries, **self.tries()}:  # what is committed stays as it was
             lines = [_line(*name, every[name]) for name in sorted(every)]
             (self.folder / TRIES).write_text("".join(lines), encoding="utf-8")
+
+
+def _small(run: RunFolder, out: Path) -> dict[str, str]:
+    """Return what is kept of a finished run, by file name."""
+    hypotheses = run.scores["test"]["hypotheses"]
+    texts = {RUN_FILE: run.file(RUN_FILE).read_text(encoding="utf-8")}
+    if run.log("train").is_file():
+        texts["train.log"] = shortened(run.log("train").read_text(encoding="utf-8", errors="replace").splitlines())
+    texts[SCORES_FILE] = run.file(SCORES_FILE).read_text(encoding="utf-8")
+    kept = {name: without_paths(text, out) for name, text in texts.items()}
+    return {hypotheses: run.file(hypotheses).read_text(encoding="utf-8"), **kept}
 
 
 def _choices(folder: Path | None) -> list[dict[str, Any]]:

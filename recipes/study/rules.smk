@@ -100,3 +100,17 @@ rule translate_and_score:
         gpu_mb=3000,
     shell:
         STEP + " score {wildcards.row} {wildcards.size} {wildcards.seed} {output} >>{log} 2>&1"
+
+
+rule translate_blind_test:
+    input:
+        f"{DONE}/{CELL}/train",
+    output:
+        f"{DONE}/{CELL}/blind",
+    log:
+        f"{LOG}/{CELL}/blind.log",
+    resources:
+        mem_mb=2000,
+        gpu_mb=3000,
+    shell:
+        STEP + " blind {wildcards.row} {wildcards.size} {wildcards.seed} {output} >>{log} 2>&1"

@@ -17,6 +17,7 @@ from lmfusion.runs.live import die_with_parent, end_with_parent
 from lmfusion.runs.run_folder import FINISHED, RunFolder
 from study import command, layout, search
 from study.plan import Cell, Plan
+from study.results import BLIND
 from study.search import Setting, Tried
 from study.task import DECODED_ONLY, read_lines
 
@@ -74,6 +75,14 @@ def try_one(plan: Plan, cell: Cell, number: int) -> Tried:
     return Tried(setting, search.bits_per_character(run, references, plan.task.sides))
 
 
+def translate_blind(plan: Plan, cell: Cell) -> None:
+    """Translate the blind test set with a cell's model; nothing is scored here."""
+    run = layout.run_folder(plan, cell, plan.setting(cell))
+    source = f"{plan.task.blind}.{plan.task.sides[0]}.xz"
+    words = '"$0" -m lmfusion.cli translate "$1" "$2" >"$3.partial" && mv "$3.partial" "$3"'
+    script(["-c", words, sys.executable, str(run.path), source, str(run.path / BLIND)], {})
+
+
 def main() -> int:
     """Run the job that the command line names; the mark is written last."""
     end_with_parent()
@@ -90,6 +99,8 @@ def main() -> int:
             text = try_one(plan, cell, int(number[0])).to_json()
         elif kind == "choice":
             text = plan.choose(name, cell.size).to_json()
+        elif kind == "blind":
+            translate_blind(plan, cell)
         else:
             row(plan, cell, plan.setting(cell), train_only=kind == "train")
     except InputError as error:

@@ -48,6 +48,8 @@ class Task:
     """The folder of its text, unless CORPUS names another."""
     shipped: str = "pretrained"
     """The folder of the language models that its rows read, unless PRETRAINED names another."""
+    blind: str = ""
+    """Its blind test set, a path without the side's ending; it has none where this is empty."""
     settings_of: str = ""
     """The task whose committed choices its rows take where a budget searches; its own where it is empty."""
 
@@ -76,6 +78,7 @@ TASKS = {
             (*TWO, "src_elmo", "src_ft", "tgt_elmo", "tgt_ft", "shared", "shared_bitext_bpe"),
             ("en", "de"),
             "train.en",
+            blind="data-prep/debian/blind/help",
         ),
         Task(
             "debian_synopsis",
