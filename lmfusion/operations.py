@@ -31,4 +31,5 @@ dropout = _chosen.dropout
 relu_dropout = _chosen.relu_dropout
 attention = _chosen.attention
 causal_attention = _chosen.causal_attention
+lstm_features = _chosen.lstm_features
 speed_up = _chosen.speed_up

@@ -5,8 +5,11 @@ Models import them from :mod:`lmfusion.operations`, which takes those of the ker
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
+from fairseq.models.lstm import LSTMDecoder
 from torch import Tensor, nn
 
 Linear = nn.Linear
@@ -64,6 +67,21 @@ def attention(
 def causal_attention(query: Tensor, key: Tensor, value: Tensor, *, dropout: float = 0.0) -> Tensor:
     """Return the same where position i sees positions <= i; all three, and the result, B x H x T x D."""
     return F.scaled_dot_product_attention(query, key, value, dropout_p=dropout, is_causal=True)
+
+
+def lstm_features(
+    decoder: LSTMDecoder, tokens: Tensor, encoder_out: Any, state: dict[str, Any] | None
+) -> tuple[Tensor, Tensor | None]:
+    """Return what fairseq's LSTM decoder computes: features, B x T x C, and attention, B x T x S, or None.
+
+    Args:
+        decoder: fairseq's, with its attention or another.
+        tokens: B x T, the output before each position.
+        encoder_out: what the encoder returned.
+        state: fairseq's decoding state, None in training.
+    """
+    found: tuple[Tensor, Tensor | None] = LSTMDecoder.extract_features(decoder, tokens, encoder_out, state)
+    return found
 
 
 def speed_up(model: nn.Module, *, products: bool = True, attention: bool = True) -> None:

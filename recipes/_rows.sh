@@ -107,7 +107,9 @@ lstm() {
     S2S_SHAPE=(--encoder-embed-dim "$S2S_DIM" --encoder-bidirectional --encoder-layers "$layers"
         --decoder-embed-dim "$S2S_DIM" --decoder-hidden-size $((2 * S2S_DIM)) --decoder-layers "$layers"
         --decoder-out-embed-dim "$S2S_DIM" --decoder-attention "${LSTM_ATTENTION:-general}" --dropout "$S2S_DROPOUT")
-    TRAIN_FLAGS=("${DEVICE_FLAGS[@]}") # without --cpu-bf16, which is for transformers
+    if [[ -f "$OUT/$ROW/run.json" ]] && ! grep -q -- --cpu-bf16 "$OUT/$ROW/run.json"; then
+        TRAIN_FLAGS=("${DEVICE_FLAGS[@]}") # begun when LSTMs had no --cpu-bf16
+    fi
     FUSION=(--arch lstm_lmfusion)
     TRAIN_CRITERION=label_smoothed_cross_entropy # the chunked ones are for transformers, too
 }

@@ -21,6 +21,8 @@ from lmfusion.fusion.holder import HoldsLMs, fill_defaults, truncate_to_model, u
 from lmfusion.fusion.interface import Fusion
 from lmfusion.fusion.source import SourceEmbedding
 from lmfusion.fusion.target import TargetEmbedding, reorder_states
+from lmfusion.lm.precision import training_autocast
+from lmfusion.operations import lstm_features
 
 LM_STATE = "language_model"
 """Key in a decoding state of the language model's own one: fairseq's decoder takes any other entry for its own."""
@@ -88,8 +90,8 @@ class LSTMFusionDecoder(LSTMDecoder):
             incremental_state[LM_STATE] = lm_state
         return reader.features(x), attention
 
-    def _features(self, *args: Any) -> tuple[Tensor, Tensor | None]:
-        found: tuple[Tensor, Tensor | None] = super().extract_features(*args)
+    def _features(self, tokens: Tensor, encoder_out: Any, state: Any) -> tuple[Tensor, Tensor | None]:
+        found = lstm_features(self, tokens, encoder_out, state)
         if isinstance(self.attention, AdditiveAttention):
             self.attention.forget()
         return found
@@ -115,6 +117,9 @@ class LSTMFusion(HoldsLMs, FairseqEncoderDecoderModel):
     Without language models and with the attention ``general`` it is fairseq's ``lstm``.
     """
 
+    cpu_bf16 = False
+    """Whether the matrix products of training steps on a CPU are in bfloat16."""
+
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> LSTMFusion:
         """Build the model for fairseq's ``translation`` task, from flags or from a checkpoint's configuration.
@@ -132,6 +137,7 @@ class LSTMFusion(HoldsLMs, FairseqEncoderDecoderModel):
         encoder = _build_encoder(built, task.source_dictionary)
         decoder = _build_decoder(built, task.target_dictionary, encoder.output_units)
         model = cls(encoder, decoder)
+        model.cpu_bf16 = bool(cfg.cpu_bf16)
         keep_symbols(model, task)
         truncate_to_model(task, model)
         model.begin(cfg, built, described)
@@ -144,7 +150,8 @@ class LSTMFusion(HoldsLMs, FairseqEncoderDecoderModel):
             InputError: if an LM inside never got its weights.
         """
         self.check_weights()
-        return super().forward(*args, **kwargs)
+        with training_autocast(self, self.cpu_bf16):
+            return super().forward(*args, **kwargs)
 
 
 def _sizes(cfg: Namespace, stack: str) -> dict[str, Any]:

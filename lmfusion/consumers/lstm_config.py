@@ -10,6 +10,7 @@ from omegaconf import II
 from lmfusion.errors import InputError
 from lmfusion.fusion.combinations import check_sides
 from lmfusion.fusion.config import SIDES, STORE_LM_ONCE, integration, side_fields
+from lmfusion.lm.precision import CPU_BF16_HELP
 
 GENERAL, ADDITIVE, NO_ATTENTION = "general", "additive", "none"
 AttentionChoice = ChoiceEnum([GENERAL, ADDITIVE, NO_ATTENTION])
@@ -57,7 +58,7 @@ LSTMFusionConfig: Any = make_dataclass(
         for name, kind, spec in side_fields(side)
         if name not in _TRANSFORMERS_ALONE
     ]
-    + [STORE_LM_ONCE],
+    + [STORE_LM_ONCE, ("cpu_bf16", bool, _flag(CPU_BF16_HELP, False))],
     bases=(LSTMFlags,),
 )
 """Flags of ``lstm_lmfusion``."""

@@ -3,6 +3,7 @@
 from lmfusion.kernels.attention import attention, causal_attention
 from lmfusion.kernels.dropout import dropout, relu_dropout
 from lmfusion.kernels.fairseq_modules import speed_up
+from lmfusion.kernels.lstm_decoder import lstm_features
 from lmfusion.kernels.matrix_product import Linear, add_product, linear, product
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "causal_attention",
     "dropout",
     "linear",
+    "lstm_features",
     "product",
     "relu_dropout",
     "speed_up",

@@ -51,6 +51,23 @@ def test_without_language_models_it_is_fairseqs_lstm(
     assert all(torch.equal(one, other) for (_, one), (_, other) in zip(ours, fairseqs))
 
 
+@pytest.mark.parametrize("attention", ["general", "additive"])
+def test_products_are_bf16_in_training_alone_and_when_asked_for(
+    make_lstm_cfg: Any, task: Any, net_input: dict[str, Tensor], attention: str
+) -> None:
+    models = []
+    for cpu_bf16 in (False, True):
+        torch.manual_seed(5)
+        cfg = make_lstm_cfg(cpu_bf16=cpu_bf16, decoder_attention=attention, dropout=0.0)
+        models.append(LSTMFusion.build_model(cfg, task))
+    single, half = (model.train()(**net_input)[0] for model in models)
+    assert (single.dtype, half.dtype) == (torch.float32, torch.bfloat16)
+    torch.testing.assert_close(half.float(), single, rtol=0, atol=0.02 * single.abs().max().item())
+    half.float().square().sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in models[1].parameters())
+    assert torch.equal(*(model.eval()(**net_input)[0] for model in models))
+
+
 @torch.no_grad()
 def test_additive_attention_is_bahdanaus(shake: Any) -> None:
     """alpha = softmax(v tanh(W s + U h)), in float64, word by word; padding gets nothing."""
