@@ -30,8 +30,8 @@ def refuse_flat_fp16_on_cpus(original: classmethod[Any, ..., Any]) -> classmetho
         flat = not (cfg.common.bf16 or cfg.common.fp16_no_flatten_grads)
         if flat and not any(parameter.is_cuda for parameter in params):
             raise InputError(
-                "--fp16 is for GPUs, and the model is on none: train with --cpu-bf16 (transformers, lstm_lmfusion) or --bf16, or add "
-                "--fp16-no-flatten-grads."
+                "--fp16 is for GPUs, and the model is on none: train with --cpu-bf16 (transformers, lstm_lmfusion) or "
+                "--bf16, or add --fp16-no-flatten-grads."
             )
         return original.__func__(cls, cfg, params, **kwargs)
 
