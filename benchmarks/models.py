@@ -62,7 +62,8 @@ def task_of(sizes: Sizes, **settings: Any) -> Any:
     )
 
 
-def _defaults(config: Any) -> dict[str, Any]:
+def defaults(config: Any) -> dict[str, Any]:
+    """The flags of a model by name, as they are where none is given."""
     return {
         name: spec.default if spec.default_factory is MISSING else spec.default_factory()
         for name, spec in config.__dataclass_fields__.items()
@@ -71,7 +72,7 @@ def _defaults(config: Any) -> dict[str, Any]:
 
 def language_model(side: str, sizes: Sizes) -> FairseqLanguageModel:
     """lmfusion's cloze LM for the source side, its causal LM for the target side, as fairseq trains them."""
-    values = _defaults(ClozeLMConfig if side == SOURCE else CausalLMConfig)
+    values = defaults(ClozeLMConfig if side == SOURCE else CausalLMConfig)
     values.update(
         decoder_embed_dim=sizes.lm_channels,
         decoder_ffn_embed_dim=sizes.lm_ffn,
@@ -115,7 +116,7 @@ def fairseq_language_model(sizes: Sizes, blocks: int) -> TransformerLanguageMode
 
 def _namespace(sizes: Sizes, **flags: Any) -> Namespace:
     """Flags of ``transformer_lmfusion``: these sizes, no dropout, and further ones."""
-    values = _defaults(FusionConfig)
+    values = defaults(FusionConfig)
     shape = {"embed_dim": sizes.channels, "ffn_embed_dim": sizes.ffn, "layers": sizes.layers}
     shape["attention_heads"] = sizes.heads
     for side in ("encoder", "decoder"):

@@ -73,6 +73,16 @@ def test_in_bfloat16_the_baseline_stands_beside_in_float32(measure: Measure) -> 
     assert list(cells(found["tables"][0], "time / baseline")) == ["baseline", "SRC-FT", "baseline, fp32"]
 
 
+def test_lstms_of_the_same_weights_are_timed_in_both_precisions(measure: Measure, module: Callable[[str], Any]) -> None:
+    found = measure("lstm", "--tokens 72")
+    rows = ["fairseq's lstm, fp32", "lstm_lmfusion, fp32", "fairseq's lstm, autocast", "lstm_lmfusion, autocast"]
+    assert list(cells(found["tables"][0], "times as fast")) == rows
+    lstm, sizes = module("lstm"), module("models").Sizes(60, 16, 24, 1, 1, 16, 24, 1, 1)
+    theirs, ours = (lstm.build(name, sizes).state_dict() for name in (lstm.FAIRSEQS, lstm.OURS))
+    assert theirs.keys() == ours.keys()
+    assert all(torch.equal(theirs[name], ours[name]) for name in theirs)
+
+
 def test_fairseqs_transformer_is_no_row_of_the_criterions_it_does_not_know(
     measure: Measure, module: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
 ) -> None:
