@@ -49,6 +49,8 @@ def write(plan: Plan, folders: Sequence[Path], title: str, further: str) -> int:
     page.parent.mkdir(parents=True, exist_ok=True)
     with page.open("a" if folders else "w", encoding="utf-8") as stream:
         stream.write(further)
+    if not folders:
+        print(f"wrote {page}")
     return 0
 
 
