@@ -113,7 +113,7 @@ def _best(plan: Plan, size: int) -> tuple[str, str]:
 def _comparisons(rows: Sequence[str], best: str) -> list[tuple[str, str, str]]:
     """Return (question or nothing, row, row to compare it with) of scored rows, each pair once."""
     asked = {(row, best if other == BEST else other): number for number, row, other in QUESTIONS}
-    usual = {(row, other): "" for other in (best, "baseline") for row in rows}
+    usual = [*((row, best) for row in rows if row != "baseline"), *((row, "baseline") for row in rows)]
     pairs = {**asked, **{pair: "" for pair in usual if pair not in asked}}
     return [(number, *pair) for pair, number in pairs.items() if pair[0] != pair[1] and set(pair) <= set(rows)]
 

@@ -94,6 +94,10 @@ def test_scores_and_differences_are_sacrebleus_over_seeds(plan: Plan) -> None:
     assert re.findall(r"\*\*(.\d+\.\d+)\*\*", found[3]) == differences
     assert found[4] == "", "the blind test was not translated by both"
     assert "lstm" in text, "it says that the best may be another"
+    commit(plan, "baseline", 1, WORSE)
+    text = finals_table.sections(plan)
+    assert cells(text, "|  | shared | baseline |")[3].startswith("**-")
+    assert "| baseline | shared |" not in text, "no difference is told in both directions"
 
 
 def test_the_best_row_without_a_language_model_is_that_of_validation(plan: Plan) -> None:
