@@ -16,6 +16,7 @@ from fairseq.models.lstm import AttentionLayer, LSTMDecoder
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from lmfusion import plain_operations
 from lmfusion.kernels.dropout import dropout
 from lmfusion.kernels.matrix_product import linear, product
 
@@ -36,8 +37,7 @@ def lstm_features(
     """
     is_known = decoder.num_layers == 1 and not decoder.residuals and type(decoder.attention) is AttentionLayer
     if not (is_known and state is None and decoder.training and torch.is_autocast_enabled("cpu")):
-        found: tuple[Tensor, Tensor | None] = LSTMDecoder.extract_features(decoder, tokens, encoder_out, state)
-        return found
+        return plain_operations.lstm_features(decoder, tokens, encoder_out, state)
     x = decoder.dropout_in_module(decoder.embed_tokens(tokens)).transpose(0, 1)
     x = _all_positions(decoder, x, encoder_out).transpose(0, 1)
     if hasattr(decoder, "additional_fc"):

@@ -69,10 +69,9 @@ def _section(plan: Plan, size: int) -> str:
 
 def _test_sets(task: Task, scored: Sequence[tuple[str, RunFolder]]) -> list[TestSet]:
     """Return the development test and, where the task has one, the blind one."""
-    source, target = task.sides
-    name = f"{task.train.removesuffix(f'train.{source}')}test.{target}"
+    target = task.sides[1]
     found = _hypotheses((row, run.hypotheses("test")) for row, run in scored)
-    tests = [TestSet("development", read_lines(task.corpus, name), found)]
+    tests = [TestSet("development", task.lines("test", target), found)]
     if task.blind:
         blind = Path(f"{task.blind}.{target}")
         found = _hypotheses((row, run.file(BLIND)) for row, run in scored)

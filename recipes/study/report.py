@@ -10,7 +10,6 @@ from pathlib import Path
 from lmfusion.runs.run_folder import RUN_FILE, RunFolder
 from study.layout import run_folder
 from study.plan import Cell, Plan
-from study.task import read_lines
 
 
 def run_folders(plan: Plan) -> list[Path]:
@@ -59,9 +58,7 @@ def _of_runs(plan: Plan, folders: Sequence[Path], title: str) -> int:
     for option, side in zip(("--source", "--reference"), plan.task.sides):
         path = plan.out / "text" / f"test.{side}"
         path.parent.mkdir(parents=True, exist_ok=True)
-        prefix = plan.task.train.removesuffix(f"train.{plan.task.sides[0]}")
-        lines = read_lines(plan.task.corpus, f"{prefix}test.{side}")
-        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        path.write_text("".join(f"{line}\n" for line in plan.task.lines("test", side)), encoding="utf-8")
         texts += [option, str(path)]
     command = [sys.executable, "-m", "lmfusion.cli", "report", *map(str, folders), "--out", str(plan.out / "report")]
     command += ["--title", title, "--significance", *texts]

@@ -19,7 +19,7 @@ from study import command, layout, search
 from study.plan import Cell, Plan
 from study.results import BLIND
 from study.search import Setting, Tried
-from study.task import DECODED_ONLY, read_lines
+from study.task import DECODED_ONLY
 
 
 def script(words: Sequence[str], settings: Mapping[str, str]) -> None:
@@ -69,9 +69,7 @@ def try_one(plan: Plan, cell: Cell, number: int) -> Tried:
     """Train a configuration; the test set is left alone."""
     setting = plan.tried(cell.row, cell.size, number)
     run = row(plan, cell, setting, train_only=True)
-    source, target = plan.task.sides
-    prefix = plan.task.train.removesuffix(f"train.{source}")
-    references = read_lines(plan.task.corpus, f"{prefix}valid.{target}")
+    references = plan.task.lines("valid", plan.task.sides[1])
     return Tried(setting, search.bits_per_character(run, references, plan.task.sides))
 
 

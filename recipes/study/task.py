@@ -63,6 +63,11 @@ class Task:
         """The folder of its text, as the recipe's script knows it."""
         return Path(os.environ.get("CORPUS", self.text))
 
+    def lines(self, part: str, side: str) -> list[str]:
+        """Return a part of the corpus ("valid", "test") on a side; raises as ``read_lines`` does."""
+        prefix = self.train.removesuffix(f"train.{self.sides[0]}")
+        return read_lines(self.corpus, f"{prefix}{part}.{side}")
+
     @property
     def language_models(self) -> Path:
         """The folder of the language models, as the recipe's script knows it."""
