@@ -68,14 +68,13 @@ def _section(plan: Plan, size: int) -> str:
 
 
 def _test_sets(task: Task, scored: Sequence[tuple[str, RunFolder]]) -> list[TestSet]:
-    """Return the development test and, where the task has one, the blind one."""
+    """Return the development test and, where a row has translated it, the blind one."""
     target = task.sides[1]
     found = _hypotheses((row, run.hypotheses("test")) for row, run in scored)
     tests = [TestSet("development", task.lines("test", target), found)]
-    if task.blind:
+    if blind_found := _hypotheses((row, run.file(BLIND)) for row, run in scored):
         blind = Path(f"{task.blind}.{target}")
-        found = _hypotheses((row, run.file(BLIND)) for row, run in scored)
-        tests.append(TestSet("blind", read_lines(blind.parent, blind.name), found))
+        tests.append(TestSet("blind", read_lines(blind.parent, blind.name), blind_found))
     return tests
 
 
