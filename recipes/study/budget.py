@@ -13,6 +13,8 @@ ALL = 0
 """A bitext size: all pairs that there are."""
 Number = TypeVar("Number", int, float)
 SHIPPED, PRETRAINED = "shipped", "pretrained"
+FIRST_SEED = 1
+"""Of a search, whatever seeds its finals have, as recipes/PROTOCOL.md says; its chosen run is one of them."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class Budget:
     sizes: tuple[int, ...]
     """In the order in which they are run; ALL for all pairs."""
     seeds: tuple[int, ...]
-    """The first one is that of the search."""
+    """Of the trainings that are scored; what is searched is searched with FIRST_SEED, be it among them or not."""
     updates: tuple[tuple[int, int], ...]
     """(bitext size, most updates): a size gets the updates of the next listed one, and those above it the last."""
     learning_rates: tuple[tuple[int, float], ...] = ((2500, 0.001), (ALL, 0.003))
@@ -37,9 +39,9 @@ class Budget:
     search: bool = False
     """Whether each row's updates, dropouts, learning rate and BPE are searched as recipes/PROTOCOL.md says."""
     finals: tuple[str, ...] = ()
-    """Rows that are trained with every seed where there is a search; the others with the first."""
+    """Rows that are trained with every seed where there is a search; the others with FIRST_SEED."""
     once: tuple[str, ...] = ()
-    """Rows that are trained where the search is, at 10,000 pairs, and with the first seed alone."""
+    """Rows that are trained where the search is, at 10,000 pairs, and with FIRST_SEED alone."""
     language_models: str = SHIPPED
     """SHIPPED: those of pretrained/; PRETRAINED: longer trained ones, as the study's first jobs."""
     cloze_updates: int = 20000
@@ -48,6 +50,11 @@ class Budget:
     """Rows where they are not the task's own."""
     committed: str = ""
     """Whose committed results these are beside, where it is another budget with the same numbers."""
+
+    @property
+    def first_seed(self) -> int:
+        """The seed of the search, and of the language models that a study pretrains; without a search the first."""
+        return FIRST_SEED if self.search else self.seeds[0]
 
     def most_updates(self, size: int) -> int:
         """The number of updates that a training on so many pairs ends at if it has not stopped before."""
@@ -63,7 +70,7 @@ class Budget:
         for name in ("name", "sizes", "seeds", "rows", "committed", "dropout", "search", "finals", "once"):
             del values[name]
         if self.search:
-            values.update(search="protocol", tuned_by_seed=self.seeds[0])
+            values.update(search="protocol", tuned_by_seed=FIRST_SEED)
         else:  # in the words of results that were committed when there were grids
             values.update(dropouts=(self.dropout,), representation_dropouts=(0.0,), tuned_by_seed=None)
         return {name: _plain(value) for name, value in values.items()}

@@ -38,7 +38,9 @@ def parse_args(words: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--sizes", nargs="+", metavar="N", help="bitext sizes; all: all pairs")
     parser.add_argument("--rows", nargs="+", metavar="ROW", help="rows, by the names of their scripts")
-    parser.add_argument("--seeds", nargs="+", type=int, metavar="S", help="the first is that of the search")
+    parser.add_argument(
+        "--seeds", nargs="+", type=int, metavar="S", help=f"of what is scored; a search has seed {budgets.FIRST_SEED}"
+    )
     parser.add_argument("--cores", "--jobs", type=int, metavar="N", help="runs at a time (default: all cores)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="the study's folder (default: runs/study/NAME)")
     parser.add_argument("--dry-run", action="store_true", help="show the jobs and why each is to be run")

@@ -14,7 +14,7 @@ from study.plan import Plan
 from study.results import BLIND
 from study.task import Task, read_lines
 
-HEADING = "Finals, {size:,} pairs"
+SCORES, DIFFERENCES = "Finals, {size:,} pairs", "Differences, {size:,} pairs"
 WITHOUT_LM = ("baseline", "shared", "lstm")
 """Rows that learn from nothing but the pairs; which of them is the best is known by validation."""
 BEST = "best without a language model"
@@ -30,7 +30,7 @@ NOTE = (
     "BLEU / chrF; ±: standard deviation over seeds, from three on. Development: the corpus' test set, which has been "
     "looked at; blind: out of domain."
 )
-DIFFERENCES = (
+INTERVALS = (
     "BLEU / chrF, each with the 95% interval of a bootstrap over sentences and seeds. Bold: it leaves out 0. One seed "
     "of a row says nothing of what another seed would have changed."
 )
@@ -58,13 +58,17 @@ def _section(plan: Plan, size: int) -> str:
     scored = [(row, run) for row, run in runs if run and "bleu" in run.scores.get("test", {})]
     if not scored:
         return ""
-    tests, rows = _test_sets(plan.task, scored), list(dict.fromkeys(row for row, _ in scored))
+    rows = sorted(dict.fromkeys(row for row, _ in scored), key=lambda row: row not in WITHOUT_LM)
+    tests = _test_sets(plan.task, scored)
     table = [f"| row | {' | '.join(test.name for test in tests)} |", f"|---|{'---:|' * len(tests)}"]
     table += [f"| {row} | {' | '.join(_scores(test, row) for test in tests)} |" for row in rows]
     best, said = _best(plan, size)
-    pairs = _comparisons(rows, best)
-    parts = ["\n".join(table), NOTE, said, *(_differences(tests, pairs) if pairs else ())]
-    return f"\n## {HEADING.format(size=size)}\n\n" + "\n\n".join(parts) + "\n"
+    once = score(tests[0].hypotheses[rows[0]][0], tests[0].references)
+    signatures = f"{once.signature}<br>{once.chrf_signature}"
+    parts = [f"## {SCORES.format(size=size)}", "\n".join(table), NOTE, said, signatures]
+    if pairs := _comparisons(rows, best):
+        parts += [f"## {DIFFERENCES.format(size=size)}", *_differences(tests, pairs)]
+    return "\n" + "\n\n".join(parts) + "\n"
 
 
 def _test_sets(task: Task, scored: Sequence[tuple[str, RunFolder]]) -> list[TestSet]:
@@ -130,7 +134,7 @@ def _differences(tests: Sequence[TestSet], pairs: Sequence[tuple[str, str, str]]
             cells.append(" / ".join(map(_difference, results)))
             signatures.update(dict.fromkeys(each.signature for each in results))
         table.append(f"| {number} | {row} | {other} | {' | '.join(cells)} |")
-    return ["\n".join(table), DIFFERENCES, "<br>".join(signatures)]
+    return ["\n".join(table), INTERVALS, "<br>".join(signatures)]
 
 
 def _difference(result: SeedsResult) -> str:

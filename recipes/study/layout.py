@@ -44,7 +44,7 @@ def language_model_settings(plan: Plan, kind: str) -> Mapping[str, str]:
     """Return what recipes/pretrain_longer.sh is told, or pretrain_earlier.sh, which has its own number of updates."""
     updates = {"cloze": plan.budget.cloze_updates, "causal": plan.budget.causal_updates}.get(kind)
     own = {"LM_UPDATES": str(updates)} if updates else {}
-    return {**own, "DATA_DIR": str(plan.out / "data"), "SEED": str(plan.budget.seeds[0])}
+    return {**own, "DATA_DIR": str(plan.out / "data"), "SEED": str(plan.budget.first_seed)}
 
 
 def earlier_lms(plan: Plan) -> Path:

@@ -54,11 +54,16 @@ class Plan:
             raise InputError(f"--sizes {max(sizes)}: the corpus has {pairs:,} training pairs. Give fewer, or: all.")
         found = [Cell(row) for row in self.rows if has_no_training(row)]
         trained = [row for row in self.rows if not has_no_training(row)]
-        for number, seed in enumerate(dict.fromkeys(self.budget.seeds)):
-            rows = [row for row in trained if not number or not self.budget.search or row in self.budget.finals]
+        for seed in dict.fromkeys(self.budget.seeds):
+            is_for_all = seed == self.budget.first_seed or not self.budget.search
+            rows = [row for row in trained if is_for_all or row in self.budget.finals]
             for group in ([row for row in rows if row in TWO], [row for row in rows if row not in TWO]):
                 wanted = [(size, row) for size in sizes for row in group if self._belongs(row, size)]
                 found += [Cell(row, size, seed) for size, row in wanted]
+        if not found:
+            words = " ".join(map(str, self.budget.seeds))
+            only = f"trained with seed {self.budget.first_seed} alone"
+            raise InputError(f"--seeds {words}: {', '.join(trained)}: {only}.")
         return found
 
     def _belongs(self, row: str, size: int) -> bool:
@@ -185,7 +190,7 @@ class Plan:
         return known or read(self.mark("choice", self._tuning(row, size)))
 
     def _tuning(self, row: str, size: int) -> Cell:
-        return Cell(row, size, self.budget.seeds[0])
+        return Cell(row, size, self.budget.first_seed)
 
 
 def _row_and_size(mark: Path) -> tuple[str, int]:

@@ -124,7 +124,7 @@ class Results:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         known = {(each["row"], each["size"]): each for each in [*choices, *self.choices()]}
-        for name, content in ((NUMBERS, dict(numbers)), (CHOICES, list(known.values()))):
+        for name, content in ((NUMBERS, dict(numbers)), (CHOICES, [known[name] for name in sorted(known)])):
             (self.folder / name).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
         if every := {**tries, **self.tries()}:  # what is committed stays as it was
             lines = [_line(*name, every[name]) for name in sorted(every)]

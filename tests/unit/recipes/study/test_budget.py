@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from study import budget
 
@@ -48,3 +50,5 @@ def test_which_runs_there_are_is_not_part_of_the_numbers_but_the_tuning_seed_is(
     assert budget.CPU.numbers()["tuned_by_seed"] is None
     assert budget.GPU.numbers()["tuned_by_seed"] == 1
     assert "sizes" not in budget.GPU.numbers()
+    later = dataclasses.replace(budget.PROTOCOL, seeds=(2,))
+    assert later.numbers() == budget.PROTOCOL.numbers(), "a later seed alone belongs to the same study"

@@ -18,6 +18,7 @@ from study.results import BLIND, Results
 from study.search import Setting
 from study.task import TASKS
 
+from lmfusion.errors import InputError
 from lmfusion.runs.run_folder import RunFolder
 
 REFERENCES = 20 * ["Das alte Haus steht am Fluss .", "Ein Paket für Bilder und Karten", "Es gibt keine Dateien mehr"]
@@ -116,6 +117,14 @@ def test_nothing_is_told_of_a_study_without_search_or_without_scores(plan: Plan)
     commit(plan, "shared", 1, WORST)
     assert finals_table.sections(plan)
     assert finals_table.sections(dataclasses.replace(plan, budget=CPU)) == ""
+
+
+def test_a_later_seed_alone_is_trained_with_the_committed_choice_and_only_of_finals(plan: Plan) -> None:
+    later = dataclasses.replace(plan, budget=dataclasses.replace(PROTOCOL, seeds=(2,)), rows=("shared", "src_elmo"))
+    assert later.cells() == [Cell("shared", 10000, 2)]
+    assert later.before_training("shared", 10000, 2) == later.data(10000)
+    with pytest.raises(InputError, match="src_elmo"):
+        dataclasses.replace(later, rows=("src_elmo",)).cells()
 
 
 def test_the_blind_test_is_translated_after_the_choice_is_committed_and_once(plan: Plan) -> None:
