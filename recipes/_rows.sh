@@ -5,6 +5,7 @@
 #   SRC_LM       a cloze LM of the source side
 #   target_lm    a function that sets TGT_LM, a causal LM of the target side, after pretraining it where there is none
 # A row then is a line or two: what it adds to the baseline.
+# shellcheck disable=SC2034  # what is set here is for the scripts around it
 set -euo pipefail
 . "$ROOT/recipes/_stages.sh"
 
@@ -131,22 +132,33 @@ prefix_lm() {
     FUSION=(--arch prefix_lm)
 }
 
-# denoiser LANG...: sets DENOISER to an encoder and a decoder, of the rows' size with all embeddings tied, that learned to
-# restore plain text of these languages from noise (BART's, but one sentence at a time); it is trained where there is none.
+# transformer_to_denoise, lstm_to_denoise: set FUSION to the flags of a model without a language model, all embeddings tied, and
+# NOISED to the name of its denoiser's run folder.
+transformer_to_denoise() {
+    FUSION=(--arch lmfusion_tiny --share-all-embeddings) NOISED=denoiser
+}
+
+lstm_to_denoise() {
+    lstm
+    FUSION+=(--share-all-embeddings)
+    NOISED=lstm_denoiser
+}
+
+# denoiser LANG...: sets DENOISER to a model by the flags of FUSION that learned to restore plain text of these languages from
+# noise (BART's, but one sentence at a time); it is trained into $OUT/$NOISED where there is none.
 # No numbers of the block above: DENOISER_UPDATES, DENOISER_LR; DENOISER, a checkpoint to be taken. A worker draws the noise, so that nothing else's random
 # numbers depend on when it does.
 denoiser() {
     local folder="$DATA_DIR/denoising" updates="${DENOISER_UPDATES:-$LM_UPDATES}"
     [[ -z "${DENOISER:-}" ]] || return 0
-    # shellcheck disable=SC2034  # rows use it
-    DENOISER="$OUT/denoiser/checkpoints/checkpoint_best.pt"
+    DENOISER="$OUT/$NOISED/checkpoints/checkpoint_best.pt"
     python -m lmfusion.text.merged "${@/#/$DATA_DIR/lm.}" --out "$folder"
     seq2seq_shape
-    bookkeeping "$LM_VALIDATE_EVERY" "$OUT/denoiser"
-    live "$OUT/denoiser" train --label denoiser --updates "$updates" --show-validation --seed "$SEED" --data "$folder" -- \
+    bookkeeping "$LM_VALIDATE_EVERY" "$OUT/$NOISED"
+    live "$OUT/$NOISED" train --label "$NOISED" --updates "$updates" --show-validation --seed "$SEED" --data "$folder" -- \
         fairseq-train "$folder" --task denoising --sample-break-mode eos --tokens-per-sample 256 \
         --mask-length span-poisson --mask 0.35 --poisson-lambda 3.5 --mask-random 0.1 --replace-length 1 --rotate 0 \
-        --arch lmfusion_tiny --share-all-embeddings "${SHAPE[@]}" \
+        "${FUSION[@]}" "${SHAPE[@]}" \
         --criterion label_smoothed_cross_entropy --label-smoothing 0.1 "${S2S_OPTIMIZER[@]}" --clip-norm 1.0 \
         --lr "${DENOISER_LR:-$S2S_LR}" --lr-scheduler polynomial_decay --warmup-updates "$LM_WARMUP" \
         --end-learning-rate 1e-5 --total-num-update "$updates" --max-update "$updates" --max-tokens "$LM_TOKENS" \
@@ -158,7 +170,6 @@ denoiser() {
 # all of it what it learned would be lost before the language model is of use.
 second_stage() {
     train_seq2seq baseline --arch lmfusion_tiny
-    # shellcheck disable=SC2034  # rows use it
     START=(--finetune-from-model "$OUT/baseline/checkpoints/checkpoint_best.pt")
     S2S_LR="${SECOND_LR:-$(LC_ALL=C awk -v rate="$S2S_LR" 'BEGIN { print rate / 3 }')}"
 }

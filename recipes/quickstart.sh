@@ -90,7 +90,7 @@ both() {
         return
     fi
     export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((cores / 2))}"
-    (LIVE_EXEC=exec && "$@" baseline) > >(cat) 2>&1 & # into a pipe: two live lines cannot share a terminal
+    (LIVE_EXEC="exec" && "$@" baseline) > >(cat) 2>&1 & # into a pipe: two live lines cannot share a terminal
     other=$! # at once: a process substitution sets it, too
     "$@" src_elmo > >(cat) || status=$?
     wait "$other" || status=$?

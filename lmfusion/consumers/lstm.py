@@ -15,6 +15,7 @@ from torch import Tensor
 from lmfusion.consumers.additive_attention import AdditiveAttention
 from lmfusion.consumers.lstm_config import ADDITIVE, NO_ATTENTION, LSTMFusionConfig, check_flags
 from lmfusion.fusion.build import build_fusion
+from lmfusion.fusion.combinations import check_shared
 from lmfusion.fusion.config import STACKS, integration
 from lmfusion.fusion.denoiser import keep_symbols
 from lmfusion.fusion.holder import HoldsLMs, fill_defaults, truncate_to_model, use_stored_lm
@@ -129,13 +130,14 @@ class LSTMFusion(HoldsLMs, FairseqEncoderDecoderModel):
         """
         fill_defaults(cfg, LSTMFusionConfig)
         check_flags(cfg)
+        check_shared(cfg, task)
         described = use_stored_lm(cfg)
         names = (name for name in LSTMFusionConfig.__dataclass_fields__ if not name.startswith("_"))
         built = Namespace(**{name: getattr(cfg, name) for name in names})
         for stack in STACKS.values():  # as in fairseq's configuration of a transformer
             setattr(built, stack, SimpleNamespace(embed_dim=getattr(cfg, f"{stack}_embed_dim"), attention_heads=1))
         encoder = _build_encoder(built, task.source_dictionary)
-        decoder = _build_decoder(built, task.target_dictionary, encoder.output_units)
+        decoder = _build_decoder(built, task.target_dictionary, encoder)
         model = cls(encoder, decoder)
         model.cpu_bf16 = bool(cfg.cpu_bf16)
         keep_symbols(model, task)
@@ -182,8 +184,8 @@ def _build_encoder(cfg: Namespace, dictionary: Dictionary) -> LSTMFusionEncoder:
     )
 
 
-def _build_decoder(cfg: Namespace, dictionary: Dictionary, encoder_units: int) -> LSTMFusionDecoder:
-    embeddings, kind = None, str(cfg.decoder_attention)
+def _build_decoder(cfg: Namespace, dictionary: Dictionary, encoder: LSTMFusionEncoder) -> LSTMFusionDecoder:
+    embeddings, kind = encoder.embed_tokens if cfg.share_all_embeddings else None, str(cfg.decoder_attention)
     if integration(cfg, "tgt") is not None:
         fusion, side = build_fusion(cfg, "tgt", dictionary)
         embeddings = TargetEmbedding(fusion, dictionary, side.width)
@@ -192,11 +194,11 @@ def _build_decoder(cfg: Namespace, dictionary: Dictionary, encoder_units: int) -
         **_sizes(cfg, "decoder"),
         out_embed_dim=cfg.decoder_out_embed_dim,
         attention=kind != NO_ATTENTION,
-        encoder_output_units=encoder_units,
+        encoder_output_units=encoder.output_units,
         pretrained_embed=embeddings,
-        share_input_output_embed=cfg.share_decoder_input_output_embed,
+        share_input_output_embed=cfg.share_all_embeddings or cfg.share_decoder_input_output_embed,
         max_target_positions=cfg.max_target_positions,
     )
     if kind == ADDITIVE:
-        decoder.attention = AdditiveAttention(decoder.hidden_size, encoder_units, decoder.hidden_size)
+        decoder.attention = AdditiveAttention(decoder.hidden_size, encoder.output_units, decoder.hidden_size)
     return decoder

@@ -46,6 +46,7 @@ class LSTMFlags(FairseqDataclass):
     decoder_dropout_out: Optional[float] = _flag("dropout of the decoder's states (default: --dropout)", None)
     decoder_attention: AttentionChoice = field(default=GENERAL, metadata={"help": _ATTENTION_HELP})  # type: ignore[valid-type]
     share_decoder_input_output_embed: bool = _flag("tie the decoder's input and output embeddings", False)
+    share_all_embeddings: bool = _flag("tie the embeddings of encoder, decoder and output", False)
     max_source_positions: Optional[int] = II("task.max_source_positions")
     max_target_positions: Optional[int] = II("task.max_target_positions")
 
@@ -94,8 +95,9 @@ def check_flags(cfg: Any) -> None:
             f"--encoder-layers {cfg.encoder_layers} and --decoder-layers {cfg.decoder_layers} must be the same: the "
             f"decoder's layers start from the encoder's last states."
         )
-    if cfg.share_decoder_input_output_embed and cfg.decoder_embed_dim != cfg.decoder_out_embed_dim:
+    ties = [name for name in ("share_all_embeddings", "share_decoder_input_output_embed") if getattr(cfg, name)]
+    if ties and cfg.decoder_embed_dim != cfg.decoder_out_embed_dim:
         raise InputError(
-            f"--share-decoder-input-output-embed needs --decoder-embed-dim {cfg.decoder_embed_dim} and "
+            f"--{ties[0].replace('_', '-')} needs --decoder-embed-dim {cfg.decoder_embed_dim} and "
             f"--decoder-out-embed-dim {cfg.decoder_out_embed_dim} to be the same."
         )

@@ -47,12 +47,6 @@ def check_combination(cfg: Any) -> None:
                 f"--{name.replace('_', '-')} {value} would be ignored, for the decoder's embeddings have "
                 f"--decoder-embed-dim {cfg.decoder_embed_dim} channels: leave it out."
             )
-    if cfg.share_all_embeddings and any(replaces_embeddings(cfg, side) for side in SIDES):
-        raise InputError(
-            "--share-all-embeddings (SHARED) ties encoder, decoder and output embeddings, but a "
-            "side with a language model has no embeddings of its own to tie: leave it out, or use "
-            "--share-decoder-input-output-embed (SHDEMB) with a source LM."
-        )
     if cfg.share_all_embeddings and any(starts_stack(cfg, side) for side in SIDES):
         raise InputError(
             "--share-all-embeddings (SHARED) would start the embeddings of both sides from one side's language model: "
@@ -78,6 +72,12 @@ def check_sides(cfg: Any) -> None:
     """
     for side in SIDES:
         check_side(cfg, side)
+    if cfg.share_all_embeddings and any(replaces_embeddings(cfg, side) for side in SIDES):
+        raise InputError(
+            "--share-all-embeddings (SHARED) ties encoder, decoder and output embeddings, but a "
+            "side with a language model has no embeddings of its own to tie: leave it out, or use "
+            "--share-decoder-input-output-embed (SHDEMB) with a source LM."
+        )
     chosen = [fusion for side in SIDES if (fusion := integration(cfg, side)) is not None]
     if cfg.store_lm_once and all(fusion.trains_lm for fusion in chosen):
         raise InputError(
@@ -102,7 +102,7 @@ def check_shared(cfg: Any, task: Any) -> None:
     Raises:
         InputError: naming what differs and the fix.
     """
-    if not cfg.share_all_embeddings or cfg.merge_src_tgt_embed:
+    if not cfg.share_all_embeddings or getattr(cfg, "merge_src_tgt_embed", False):
         return
     shared = "--share-all-embeddings (SHARED) needs"
     if cfg.encoder_embed_dim != cfg.decoder_embed_dim:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lmfusion.errors import InputError
 from lmfusion.rows import amounts
-from lmfusion.rows.scripts import FOLDERS, defaults
+from lmfusion.rows.scripts import defaults, pretrains
 from lmfusion.rows.settable import is_number, wanted_instead
 from lmfusion.runs.provenance import hash_file
 from lmfusion.runs.record import write_json
@@ -187,8 +187,8 @@ def what_is_cut(wanted: Mapping[str, str], fitting: Mapping[str, str], whole: fl
 
 def _stages(seconds: Mapping[str, float], jobs: int) -> dict[str, tuple[float, float]]:
     """Return seconds of one update of all that runs in a stage, and the stage's share of the time, by its number."""
-    lms = [value for name, value in seconds.items() if name in FOLDERS]
-    rows = [value for name, value in seconds.items() if name not in FOLDERS]
+    lms = [value for name, value in seconds.items() if pretrains(name)]
+    rows = [value for name, value in seconds.items() if not pretrains(name)]
     share = LM_SHARE if lms and rows else 1.0 if lms else 0.0
     found = {}
     for name, costs, part in (("LM_UPDATES", lms, share), ("S2S_UPDATES", rows, 1 - share)):

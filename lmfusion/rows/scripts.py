@@ -14,9 +14,11 @@ from lmfusion.runs.live import SHOW, STARTED_BY
 from lmfusion.text.prepared import SUMMARIZATION, Prepared
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SOURCE_LM, TARGET_LM, SOURCE_BERT, DENOISER = "lm", "causal_lm", "bert_lm", "denoiser"
-FOLDERS = {SOURCE_LM: "lm", TARGET_LM: "causal", SOURCE_BERT: "bert", DENOISER: "denoiser"}
-"""What the run folders of language models are called, in front of the language; that of a denoiser is of both."""
+SOURCE_LM, TARGET_LM, SOURCE_BERT = "lm", "causal_lm", "bert_lm"
+DENOISERS = {"denoising": "denoiser", "lstm_denoising": "lstm_denoiser"}
+"""Rows that start from a denoiser, and its script, which its run folder is called as: it is of both languages."""
+FOLDERS = {SOURCE_LM: "lm", TARGET_LM: "causal", SOURCE_BERT: "bert"}
+"""What the run folders of language models are called, in front of the language."""
 LATER = {"LSTM_LAYERS": "1"}
 """Numbers that are not among those which a folder is begun with, so that older folders can have rows with them."""
 _NUMBER = re.compile(r'"\$\{([A-Z][A-Z0-9_]*):=([^}]*)\}"')
@@ -38,7 +40,12 @@ def recipes() -> Path:
 def rows() -> list[str]:
     """Return the names of the rows."""
     names = (path.stem for path in (recipes() / "own").glob("[a-z]*.sh"))
-    return sorted(name for name in names if name not in FOLDERS)
+    return sorted(name for name in names if not pretrains(name))
+
+
+def pretrains(script: str) -> bool:
+    """Whether a script trains what rows read or start from, and is no row."""
+    return script in FOLDERS or script in DENOISERS.values()
 
 
 def check_rows(names: Sequence[str]) -> None:
@@ -59,8 +66,8 @@ def needs(row: str) -> list[str]:
     """Return the scripts of the language models that a row uses."""
     if row.endswith("_bert"):
         return [SOURCE_BERT]
-    if row == "denoising":
-        return [DENOISER]
+    if row in DENOISERS:
+        return [DENOISERS[row]]
     if row.endswith("_causal"):
         return [TARGET_LM]
     return [script for side, script in (("src_", SOURCE_LM), ("tgt_", TARGET_LM)) if side in row]
@@ -75,8 +82,8 @@ def defaults() -> dict[str, str]:
 
 def run_folder(script: str, data: Prepared) -> str:
     """Return the name of the run folder that a script fills."""
-    if script not in FOLDERS or script == DENOISER:
-        return FOLDERS.get(script, script)
+    if script not in FOLDERS:
+        return script
     return f"{FOLDERS[script]}.{data.language(data.target if script == TARGET_LM else data.source)}"
 
 

@@ -75,10 +75,11 @@ def check(asked: Asked) -> None:
     names = {"src": asked.data.source, "tgt": asked.data.target}
     for side, path in asked.language_models.items():
         _check_lm(side, path, asked, names[side])
-    if scripts.DENOISER in asked.lms() and asked.data.tokenizers:
+    noised = [row for row in asked.rows if row in scripts.DENOISERS]
+    if noised and asked.data.tokenizers:
         raise InputError(
-            f"--rows denoising: a denoiser needs one dictionary for both sides, and {asked.data.folder} has the pieces "
-            f"of a model of Hugging Face on one: prepare the text again without --src-hf and --tgt-hf."
+            f"--rows {','.join(noised)}: a denoiser needs one dictionary for both sides, and {asked.data.folder} has "
+            f"the pieces of a model of Hugging Face on one: prepare the text again without --src-hf and --tgt-hf."
         )
     for script, side in GIVEN.items():
         if script in asked.lms() and names[side] in asked.data.tokenizers:

@@ -3,5 +3,6 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
+transformer_to_denoise
 plain_text_denoiser
-row --arch lmfusion_tiny --share-all-embeddings --finetune-from-model "$DENOISER"
+row "${FUSION[@]}" --finetune-from-model "$DENOISER"

@@ -3,6 +3,7 @@
 #
 # `lmfusion train` runs these scripts and sets what they need: DATA_DIR, OUT, SRC, TGT, and the numbers by the amount of
 # text. SRC_LM and TGT_LM name language models to use; else lm.sh and causal_lm.sh train them.
+# shellcheck disable=SC2034  # what is set here is for the scripts around it
 set -euo pipefail
 
 RECIPES="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -17,7 +18,9 @@ RECIPES="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 : "${MIN_LEN:=3}" "${MAX_LEN:=60}" "${LENPEN:=1}" "${NO_REPEAT:=3}" # and of a summary, in symbols
 
 NO_SETUP=1
+# shellcheck source=../_common.sh
 . "$RECIPES/_common.sh"
+# shellcheck source=../_rows.sh
 . "$RECIPES/_rows.sh"
 rows_begin "$RECIPES/own" "$@"
 use_prepared
@@ -44,7 +47,6 @@ fi
 
 # The logits of a large vocabulary would take gigabytes: the same loss, some tokens at a time
 if [[ -n "${TGT_PIECES:-}" ]] && (($(wc -l <"$DATA_DIR/dict.$TGT.txt") >= 50000)); then
-    # shellcheck disable=SC2034  # recipes/_common.sh uses it
     TRAIN_CRITERION=chunked_label_smoothed_cross_entropy
 fi
 
@@ -74,14 +76,9 @@ own_denoiser() {
     fi
 }
 
-# shellcheck disable=SC2034  # rows use it
-DENOISER="$OUT/denoiser/checkpoints/checkpoint_best.pt"
-# shellcheck disable=SC2034  # rows use it
 BERT="$OUT/bert.${TEXT_LANG:-$SRC}/checkpoints/checkpoint_best.pt"
-# shellcheck disable=SC2034  # rows use it
 SRC_LM="${SRC_LM:-$OUT/lm.${TEXT_LANG:-$SRC}/checkpoints/checkpoint_best.pt}"
 
 target_lm() {
-    # shellcheck disable=SC2034  # rows use it
     TGT_LM="${TGT_LM:-$OUT/causal.${TEXT_LANG:-$TGT}/checkpoints/checkpoint_best.pt}"
 }

@@ -3,4 +3,5 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
+transformer_to_denoise
 own_denoiser

@@ -3,4 +3,5 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
-row --arch lmfusion_tiny --share-all-embeddings --finetune-from-model "$DENOISER"
+transformer_to_denoise
+row "${FUSION[@]}" --finetune-from-model "${DENOISER:-$OUT/$NOISED/checkpoints/checkpoint_best.pt}"

@@ -104,12 +104,12 @@ OTHERS = (
     *("tgt_shallow", "src_elmo_bilm", "src_elmo_recurrent", "src_elmo_skipgram", "src_elmo_cbow", "src_elmo_bert"),
     *("src_elmo_causal", "src_ft_bilm", "src_ft_recurrent", "src_ft_causal", "src_ft_skipgram"),
     *("src_ft_bert", "lstm", "lstm_shdemb", "lstm_src_elmo", "lstm_src_elmo_shdemb"),
-    *("prefix_lm", "prefix_lm_causal", "denoising", "self_training", "copied", "distill"),
+    *("prefix_lm", "prefix_lm_causal", "denoising", "lstm_denoising", "self_training", "copied", "distill"),
     *("back_translation", "back_translation_src_elmo_shdemb"),
 )
 CPU_OTHERS = dataclasses.replace(CPU, name="cpu-others", sizes=(10000,), seeds=(1,), rows=OTHERS, committed="cpu")
 """Other language models and other ways of using one, beside the paper's rows and by their numbers."""
-FINALS = ("baseline", "shared", "src_elmo_shdemb", "lstm", "lstm_src_elmo", "denoising")
+FINALS = ("baseline", "shared", "src_elmo_shdemb", "lstm", "lstm_src_elmo", "denoising", "lstm_denoising")
 BACK_TRANSLATED = ("back_translation", "back_translation_src_elmo_shdemb")
 PROTOCOL = Budget(
     "protocol",

@@ -24,6 +24,7 @@ QUESTIONS = (
     ("4", "lstm_src_elmo", "lstm"),
     ("5", "src_elmo_shdemb", "denoising"),
     ("5", "lstm_src_elmo", "denoising"),
+    ("6", "lstm_denoising", "lstm"),
 )
 """(number, row, row that it is compared with), as recipes/PROTOCOL.md asks; its third asks for scores alone."""
 NOTE = (

@@ -21,7 +21,7 @@ SEARCH_SIZE = 10000
 """Training pairs at which all rows are searched."""
 SEARCHED = (
     *("baseline", "shared", "src_elmo", "src_elmo_shdemb", "src_ft", "tgt_elmo", "tgt_ft"),
-    *("lstm", "lstm_src_elmo", "denoising"),
+    *("lstm", "lstm_src_elmo", "denoising", "lstm_denoising"),
 )
 BACK_TRANSLATED = {
     "back_translation": ("baseline", "shared"),

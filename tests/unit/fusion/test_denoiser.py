@@ -58,9 +58,12 @@ def test_a_model_that_starts_from_a_denoiser_has_its_weights_and_computes_what_i
     assert "symbol_table.codes" not in model.state_dict(), "what is trained from here on is a translation model"
 
 
-def test_a_recurrent_model_starts_from_one_too(make_lstm_cfg: Any, dictionary: Dictionary, shake: Any) -> None:
-    denoiser = shake(LSTMFusion.build_model(make_lstm_cfg(), denoising(dictionary)))
-    model = LSTMFusion.build_model(make_lstm_cfg(), translating(dictionary, dictionary))
+@pytest.mark.parametrize("flags", [{"share_all_embeddings": True}, {}])
+def test_a_recurrent_model_starts_from_one_too(
+    make_lstm_cfg: Any, dictionary: Dictionary, shake: Any, flags: dict[str, Any]
+) -> None:
+    denoiser = shake(LSTMFusion.build_model(make_lstm_cfg(**flags), denoising(dictionary)))
+    model = LSTMFusion.build_model(make_lstm_cfg(**flags), translating(dictionary, dictionary))
     model.load_state_dict(denoiser.state_dict(), strict=True)
     for name, found in model.state_dict().items():
         assert torch.equal(found, denoiser.state_dict()[name][: len(found)]), name

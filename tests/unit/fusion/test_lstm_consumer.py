@@ -27,16 +27,19 @@ FORMS: list[dict[str, Any]] = [
     {},
     {**LAYERS, "encoder_bidirectional": True, "decoder_hidden_size": 12},
     {**LAYERS, "share_decoder_input_output_embed": True},
+    {**LAYERS, "share_all_embeddings": True},
     {"decoder_attention": "none", "encoder_hidden_size": 12, "dropout": 0.3},
 ]
 
 
-@pytest.mark.parametrize("flags", FORMS, ids=["plain", "bidirectional", "tied", "no attention"])
+@pytest.mark.parametrize("flags", FORMS, ids=["plain", "bidirectional", "tied", "all tied", "no attention"])
 def test_without_language_models_it_is_fairseqs_lstm(
     make_lstm_cfg: Any, task: Any, net_input: dict[str, Tensor], flags: dict[str, Any]
 ) -> None:
     """The same weights after the same seed, and in training the same logits and gradients, bit for bit."""
     cfg = make_lstm_cfg(**flags)
+    if cfg.share_all_embeddings:
+        task.target_dictionary = task.source_dictionary
     given = {name: value for name, value in vars(cfg).items() if value is not None}
     theirs = Namespace(**{**given, "criterion": "cross_entropy"})
     theirs.decoder_attention = str(cfg.decoder_attention != "none")
@@ -183,6 +186,9 @@ def test_gradients_are_no_longer_than_the_clip_norm(
         ({"decoder_hidden_size": 0}, "--decoder-hidden-size 0"),
         ({"encoder_dropout_out": 1.0}, "--encoder-dropout-out 1: give a probability"),
         ({"share_decoder_input_output_embed": True, "decoder_out_embed_dim": 4}, "--decoder-out-embed-dim 4"),
+        ({"share_all_embeddings": True, "decoder_out_embed_dim": 4}, "--share-all-embeddings .* 4"),
+        ({"share_all_embeddings": True, "encoder_embed_dim": 4}, "--share-all-embeddings .* 4 and"),
+        ({"share_all_embeddings": True, "src_fusion": "elmo", "src_lm": "x.pt"}, "--share-all-embeddings"),
         ({"share_decoder_input_output_embed": True, "tgt_fusion": "elmo", "tgt_lm": "x.pt"}, "SHDEMB"),
         ({"src_fusion": "elmo"}, "--src-fusion elmo needs a language model"),
         ({"src_lm": "x.pt"}, "would be ignored"),

@@ -66,6 +66,11 @@ RIVALS = {
 PREFIX_LMS = {"prefix_lm": "--arch prefix_lm", "prefix_lm_causal": "--arch prefix_lm --prefix-lm CAUSAL"}
 SECOND_STAGES = {"src_attend_second": "src_attend", "tgt_deep_second": "tgt_deep"}
 """Rows that start from the baseline, and the same ones from scratch."""
+DENOISING = {
+    "denoising": ("shared", [], "denoiser"),
+    "lstm_denoising": ("lstm", ["--share-all-embeddings"], "lstm_denoiser"),
+}
+"""Rows that start from a denoiser: the row without, further ties, the denoiser's run folder."""
 MADE_UP = ("back_translation", "back_translation_src_elmo_shdemb", "self_training", "copied", "distill")
 """Rows that train on more pairs than the corpus has."""
 # Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
@@ -140,7 +145,7 @@ def test_both_folders_have_the_papers_rows() -> None:
         *PREFIX_LMS,
         *MADE_UP,
         *SECOND_STAGES,
-        "denoising",
+        *DENOISING,
         "tgt_shallow",
         "rivals",
         "shared_bitext_bpe",
@@ -175,7 +180,7 @@ def test_the_second_pairs_rows_are_those_of_the_first_and_say_what_has_to_be_mad
 
 def test_rows_of_ones_own_text_are_those_of_the_corpus() -> None:
     own, corpus = scripts("own"), scripts("debian_ende")
-    with_an_lm_of_their_own = {"denoising", *BERT_ROWS}
+    with_an_lm_of_their_own = {*DENOISING, *BERT_ROWS}
     rows = set(own) & set(corpus) - {"_corpus", *with_an_lm_of_their_own}
     assert rows >= {*ROWS, *LSTMS, *RIVALS, *PREFIX_LMS}
     assert {name: own[name] for name in rows} == {name: corpus[name] for name in rows}
@@ -247,14 +252,16 @@ def test_an_lstm_has_about_as_many_parameters_as_the_baseline(size: tuple[int, i
     assert 0.8 < counts[1] / counts[0] < 1.2
 
 
-def test_a_denoiser_of_both_languages_has_the_sizes_of_the_row_that_starts_from_it(recipes: Recipes) -> None:
-    for row in ("shared", "denoising"):
-        done = recipes.run(f"debian_ende/{row}.sh", DENOISER_UPDATES="70")
+@pytest.mark.parametrize("row", DENOISING)
+def test_a_denoiser_of_both_languages_has_the_sizes_of_the_row_that_starts_from_it(row: str, recipes: Recipes) -> None:
+    plain, ties, name = DENOISING[row]
+    for script in (plain, row):
+        done = recipes.run(f"debian_ende/{script}.sh", DENOISER_UPDATES="70")
         assert done.returncode == 0, done.stderr
-    shared, command = (recipes.command(row, "train") for row in ("shared", "denoising"))
-    start = ["--finetune-from-model", f"{recipes.out}/denoiser/checkpoints/checkpoint_best.pt"]
-    assert command == [word.replace("/shared/", "/denoising/") for word in shared] + start
-    denoiser = recipes.command("denoiser", "train")
+    without, command = (recipes.command(script, "train") for script in (plain, row))
+    start = [*ties, "--finetune-from-model", f"{recipes.out}/{name}/checkpoints/checkpoint_best.pt"]
+    assert command == [word.replace(f"/{plain}/", f"/{row}/") for word in without] + start
+    denoiser = recipes.command(name, "train")
     (merged,) = [call for call in recipes.calls() if "lmfusion.text.merged" in call]
     assert merged[-4:-2] == [f"{recipes.out}/data/lm.en", f"{recipes.out}/data/lm.de"]
     assert merged[-1] == denoiser[1]
@@ -268,6 +275,19 @@ def test_a_denoiser_of_both_languages_has_the_sizes_of_the_row_that_starts_from_
     assert (noise.mask, noise.poisson_lambda, noise.mask_random, noise.replace_length) == (0.35, 3.5, 0.1, 1)
     assert (noise.mask_length, noise.sample_break_mode, noise.rotate, noise.insert) == ("span-poisson", "eos", 0, 0)
     assert found[0].optimization.max_update == 70
+
+
+@pytest.mark.parametrize("row", DENOISING)
+def test_a_denoiser_of_ones_own_text_is_trained_and_is_what_its_row_starts_from(row: str, recipes: Recipes) -> None:
+    name, data = DENOISING[row][2], recipes.out / "data"
+    own = {"DATA_DIR": str(data), "SRC": "en", "TGT": "de", "TOKENIZER": "none"}
+    for script in (name, row):
+        done = recipes.run(f"own/{script}.sh", **own)
+        assert done.returncode == 0, done.stderr
+    saved = recipes.command(name, "train")
+    command = recipes.command(row, "train")
+    assert command[-2:] == ["--finetune-from-model", f"{recipes.out}/{name}/checkpoints/checkpoint_best.pt"]
+    assert saved[saved.index("--save-dir") + 1] == f"{recipes.out}/{name}/checkpoints"
 
 
 @pytest.mark.parametrize(("rates", "rate"), [({}, "0.001"), ({"SECOND_LR": "0.0007"}, "0.0007")])
@@ -496,15 +516,6 @@ def test_options_are_refused_and_help_is_given(recipes: Recipes) -> None:
     missing = recipes.run("debian_ende/src_ft.sh", PRETRAINED="nowhere")
     assert missing.returncode == 2
     assert "nowhere/en-cloze.pt: no such file" in missing.stderr
-
-
-@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
-def test_shellcheck_finds_nothing() -> None:
-    files = [*RECIPES.glob("*.sh"), *RECIPES.glob("*/_*.sh"), *RECIPES.glob("debian_synopsis/[lt]*.sh")]
-    assert {"quickstart.sh", "_rows.sh", "_corpus.sh", "lead.sh", "tgt_ft.sh"} <= {path.name for path in files}
-    command = ["shellcheck", "-x", "-P", "SCRIPTDIR", *(path.relative_to(RECIPES.parent) for path in files)]
-    done = subprocess.run(command, cwd=RECIPES.parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
 
 
 def test_rows_with_a_model_of_hugging_face_pretrain_it_and_read_its_pieces(recipes: Recipes) -> None:

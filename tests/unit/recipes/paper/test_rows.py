@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import statistics
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -179,14 +177,3 @@ def test_the_row_without_figures_of_its_own_says_how_far_a_bpe_of_the_bitext_is_
     behind = [statistics.fmean(joint) - statistics.fmean(own) for joint, own in pairs]
     shown = scripts.run("wmt18_ende/baseline_bitext_bpe", "--help").stdout
     assert f"{min(behind):.1f} to {max(behind):.1f} BLEU below SHARED" in shown
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
-def test_shellcheck_finds_nothing() -> None:
-    """With all that the scripts source."""
-    names = ("lm/de_causal.sh", "wmt18_ende/shared_bitext_bpe.sh", "wmt18_ende/sweep.sh", "wmt18_entr/all.sh")
-    words = [f"recipes/{name}" for name in (*names, "cnn_dm/lead3.sh", "slurm.sbatch")]
-    command = ["shellcheck", "-x", "-P", "SCRIPTDIR", *words]
-    done = subprocess.run(command, cwd=RECIPES.parent, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
