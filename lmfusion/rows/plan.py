@@ -125,7 +125,7 @@ def check_same(before: Plan, now: Plan, out: Path) -> None:
 
 
 def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float], jobs: int) -> Plan:
-    """Return the plan with as many updates as fit into the time.
+    """Return the plan with as many updates as fit into the time, and the dropout that is right for them.
 
     Args:
         plan: with the updates by the amount of text, which are not exceeded.
@@ -144,6 +144,8 @@ def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float
         name: str(min(int(plan.numbers[name]), int(share * left / one))) for name, (one, share) in stages.items()
     }
     free = {name: value for name, value in fitting.items() if name not in plan.set}
+    if 2 * int(free.get("S2S_UPDATES", plan.numbers["S2S_UPDATES"])) <= int(plan.numbers["S2S_UPDATES"]):
+        free["S2S_DROPOUT"] = str(min(float(plan.numbers["S2S_DROPOUT"]), amounts.SHORT_DROPOUT))
     numbers = amounts.schedules({**plan.numbers, **free})
     return Plan(plan.data, plan.seed, plan.language_models, plan.set, {**numbers, **plan.set})
 

@@ -63,6 +63,18 @@ def test_the_minutes_for_all_updates_are_enough_for_them(fresh: Plan, jobs: int)
     assert minutes_of(fresh, ROWS, jobs) < whole - 3 < 1.5 * minutes_of(fresh, ROWS, jobs)
 
 
+def test_a_schedule_that_the_minutes_cut_short_has_no_high_dropout(data: Prepared) -> None:
+    whole = plan.new(data, 1, {}, {})
+    seconds, wanted = {"baseline": 0.3}, int(whole.numbers["S2S_UPDATES"])
+    found = {}
+    for share in (0.9, 0.3):
+        made = plan.within(whole, share * plan.whole_minutes(whole, 0, seconds, 1), 0, seconds, 1)
+        found[round(int(made.numbers["S2S_UPDATES"]) / wanted, 1)] = float(made.numbers["S2S_DROPOUT"])
+    assert found == {0.9: 0.3, 0.3: 0.2}
+    by_hand = plan.within(plan.new(data, 1, {}, {"S2S_DROPOUT": "0.4"}), 20, 0, ROWS, 1)
+    assert by_hand.numbers["S2S_DROPOUT"] == "0.4"
+
+
 def test_what_is_set_by_hand_is_not_changed_by_the_minutes(data: Prepared) -> None:
     made = plan.within(plan.new(data, 1, {}, {"S2S_UPDATES": "4000", "S2S_LR": "0.1"}), 20, 0, ROWS, 1)
     assert (made.numbers["S2S_UPDATES"], made.numbers["S2S_LR"]) == ("4000", "0.1")
