@@ -12,7 +12,7 @@ from lmfusion.scoring.seeds import Row, SeedsResult, compare
 from study import report
 from study.plan import Plan
 from study.results import BLIND
-from study.task import Task, read_lines
+from study.task import Task
 
 SCORES, DIFFERENCES = "Finals, {size:,} pairs", "Differences, {size:,} pairs"
 WITHOUT_LM = ("baseline", "shared", "lstm")
@@ -78,8 +78,7 @@ def _test_sets(task: Task, scored: Sequence[tuple[str, RunFolder]]) -> list[Test
     found = _hypotheses((row, run.hypotheses("test")) for row, run in scored)
     tests = [TestSet("development", task.lines("test", target), found)]
     if blind_found := _hypotheses((row, run.file(BLIND)) for row, run in scored):
-        blind = Path(f"{task.blind}.{target}")
-        tests.append(TestSet("blind", read_lines(blind.parent, blind.name), blind_found))
+        tests.append(TestSet("blind", task.blind_lines(target), blind_found))
     return tests
 
 

@@ -68,6 +68,11 @@ class Task:
         prefix = self.train.removesuffix(f"train.{self.sides[0]}")
         return read_lines(self.corpus, f"{prefix}{part}.{side}")
 
+    def blind_lines(self, side: str) -> list[str]:
+        """Return the blind test on a side; raises as ``read_lines`` does."""
+        path = Path(f"{self.blind}.{side}")
+        return read_lines(path.parent, path.name, "It is part of the repository: git checkout restores it.")
+
     @property
     def language_models(self) -> Path:
         """The folder of the language models, as the recipe's script knows it."""
@@ -123,21 +128,27 @@ def earlier_lm(row: str) -> str:
     return EARLIER.get(row.rpartition("_")[2], "") if row.startswith("src_") else ""
 
 
-def read_lines(corpus: Path, name: str) -> list[str]:
-    """A file of the corpus, which may be compressed, as data-prep reads it: every white space in a line is one space.
+OF_A_CORPUS = "Set CORPUS to a corpus folder; data-prep/debian makes some."
+
+
+def read_lines(folder: Path, name: str, fix: str = OF_A_CORPUS) -> list[str]:
+    """Read a file, which may be compressed, as data-prep does: every white space in a line is one space.
+
+    Args:
+        folder: where it lies.
+        name: of the file, without .xz.
+        fix: what to do where there is none.
 
     Raises:
         InputError: there is none.
     """
-    plain, packed = corpus / name, corpus / f"{name}.xz"
+    plain, packed = folder / name, folder / f"{name}.xz"
     if plain.is_file():
         content = plain.read_bytes()
     elif packed.is_file():
         content = lzma.decompress(packed.read_bytes())
     else:
-        raise InputError(
-            f"{plain}: no such file, nor {packed.name}. Set CORPUS to a corpus folder; data-prep/debian makes some."
-        )
+        raise InputError(f"{plain}: no such file, nor {packed.name}. {fix}")
     lines = content.decode("utf-8").removesuffix("\n").split("\n")  # splitlines() would end lines at U+2028 as well
     return [" ".join(line.split()) for line in lines]
 
