@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,13 @@ from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
     from lmfusion.scoring.buckets import PartScores
+
+COPIED, UNTRANSLATED = "names copied", "words left"
+"""What is told of a system besides BLEU, as the JSON calls it."""
+_SAID = {
+    COPIED: "names in source and reference that are copied",
+    UNTRANSLATED: "words that stand in the source and not in the reference",
+}
 
 
 def add(metrics: Any) -> None:
@@ -56,16 +64,23 @@ def run(args: argparse.Namespace) -> None:
     texts = {name: read_lines(Path(path)) for name, path in more.items() if path}
     divided = buckets.parts(sources, references, **texts)
     found = buckets.score(divided, systems, references, args.language_pair)
-    copied = {name: buckets.copied(sources, references, lines) for name, lines in systems.items()}
+    measures = {COPIED: buckets.copied, UNTRANSLATED: buckets.untranslated}
+    shares = {
+        question: {name: share(sources, references, lines) for name, lines in systems.items()}
+        for question, share in measures.items()
+    }
     if args.json:
         rows = [
             {"question": each.part.question, "part": each.part.name, "sentences": len(each.part.lines), **each.bleu}
             for each in found
         ]
-        shares = {name: None if math.isnan(share) else share for name, share in copied.items()}
-        print(json.dumps({"bleu": rows, "names copied": shares}, indent=2, ensure_ascii=False))
+        plain = {
+            question: {name: None if math.isnan(share) else share for name, share in each.items()}
+            for question, each in shares.items()
+        }
+        print(json.dumps({"bleu": rows, **plain}, indent=2, ensure_ascii=False))
     else:
-        _show(found, copied)
+        _show(found, shares)
     if args.out:
         _draw(found, Path(args.out))
 
@@ -77,7 +92,7 @@ def _named(word: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-def _show(found: list[PartScores], copied: dict[str, float]) -> None:
+def _show(found: list[PartScores], shares: Mapping[str, Mapping[str, float]]) -> None:
     first, *others = found[0].bleu
     print("| | sentences | " + " | ".join([first, *others]) + " |")
     print("|---|---:|" + "---:|" * (1 + len(others)))
@@ -85,8 +100,9 @@ def _show(found: list[PartScores], copied: dict[str, float]) -> None:
         cells = [f"{each.bleu[first]:.2f}"]
         cells += [f"{each.bleu[name]:.2f} ({each.bleu[name] - each.bleu[first]:+.2f})" for name in others]
         print(f"| {each.part.question}: {each.part.name} | {len(each.part.lines):,} | {' | '.join(cells)} |")
-    shares = " | ".join("no names" if math.isnan(share) else f"{share:.0%}" for share in copied.values())
-    print(f"| names in source and reference that are copied | | {shares} |")
+    for question, each in shares.items():
+        cells = ["none" if math.isnan(share) else f"{share:.1%}" for share in each.values()]
+        print(f"| {_SAID[question]} | | {' | '.join(cells)} |")
 
 
 def _draw(found: list[PartScores], out: Path) -> None:

@@ -44,7 +44,7 @@ def rows() -> list[str]:
 
 
 def pretrains(script: str) -> bool:
-    """Whether a script trains what rows read or start from, and is no row."""
+    """Tell whether a script trains what rows read or start from, and is no row."""
     return script in FOLDERS or script in DENOISERS.values()
 
 

@@ -108,6 +108,21 @@ def copied(sources: Sequence[str], references: Sequence[str], hypotheses: Sequen
     return float(np.mean(found)) if found else float("nan")
 
 
+def untranslated(sources: Sequence[str], references: Sequence[str], hypotheses: Sequence[str]) -> float:
+    """Return the share (0..1) of a system's words with a letter that the source has and the reference has not.
+
+    NaN where the hypotheses have no such words. Some are right, for references translate freely; a system that copies
+    what it cannot translate has more of them than others.
+    """
+    found = [
+        word in source and word not in reference
+        for source, reference, line in zip(*(map(words, text) for text in (sources, references, hypotheses)))
+        for word in line
+        if any(map(str.isalpha, word))
+    ]
+    return float(np.mean(found)) if found else float("nan")
+
+
 def score(
     divided: Sequence[Part],
     systems: Mapping[str, Sequence[str]],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import sacrebleu
 
 import lmfusion
 from lmfusion import cli
-from lmfusion.scoring.buckets import COPIES, LENGTH, PHRASES, RARITY, copied, names_of, parts, score
+from lmfusion.scoring.buckets import COPIES, LENGTH, PHRASES, RARITY, copied, names_of, parts, score, untranslated
 
 SOURCES = ["Install LibreOffice 7 now .", "a dog", " ".join(["word"] * 25), "the cat sees the dog"]
 TARGETS = ["Installiere jetzt LibreOffice 7 .", "ein Hund", " ".join(["Wort"] * 25), "die Katze sieht den Hund"]
@@ -59,6 +60,13 @@ def test_names_are_words_with_capitals_that_both_sides_have() -> None:
     assert shares == {"baseline": 0.0, "mix": 1.0}
 
 
+def test_untranslated_words_stand_in_the_source_and_not_in_the_reference() -> None:
+    hypotheses = ["Install LibreOffice 7 now .", "ein dog dog", "Wort", "die Katze sees den Hund"]
+    # Install, now of three words with letters; dog twice of three; none of one; sees of five
+    assert untranslated(SOURCES, TARGETS, hypotheses) == pytest.approx(5 / 12)
+    assert math.isnan(untranslated(["1"], ["2"], ["3 ."]))
+
+
 def test_the_command_writes_table_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, lines in {"src": SOURCES, "ref": TARGETS, **SYSTEMS, "train": TRAINING}.items():
         (tmp_path / name).write_text("\n".join([*lines, ""]), encoding="utf-8")
@@ -94,6 +102,7 @@ def test_without_names_no_share_is_told(tmp_path: Path, capsys: pytest.CaptureFi
 
     found = json.loads(capsys.readouterr().out, parse_constant=refuse)
     assert found["names copied"] == {"a": None, "b": None}
+    assert set(found["words left"]) == {"a", "b"}
     assert cli.main(words) == 0
     assert "nan" not in capsys.readouterr().out
 
