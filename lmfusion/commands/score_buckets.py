@@ -100,8 +100,8 @@ def _show(found: list[PartScores], shares: Mapping[str, Mapping[str, float]]) ->
         cells = [f"{each.bleu[first]:.2f}"]
         cells += [f"{each.bleu[name]:.2f} ({each.bleu[name] - each.bleu[first]:+.2f})" for name in others]
         print(f"| {each.part.question}: {each.part.name} | {len(each.part.lines):,} | {' | '.join(cells)} |")
-    for question, each in shares.items():
-        cells = ["none" if math.isnan(share) else f"{share:.1%}" for share in each.values()]
+    for question, systems in shares.items():
+        cells = ["none" if math.isnan(share) else f"{share:.1%}" for share in systems.values()]
         print(f"| {_SAID[question]} | | {' | '.join(cells)} |")
 
 
