@@ -74,11 +74,7 @@ def run(args: argparse.Namespace) -> None:
             {"question": each.part.question, "part": each.part.name, "sentences": len(each.part.lines), **each.bleu}
             for each in found
         ]
-        plain = {
-            question: {name: None if math.isnan(share) else share for name, share in each.items()}
-            for question, each in shares.items()
-        }
-        print(json.dumps({"bleu": rows, **plain}, indent=2, ensure_ascii=False))
+        print(json.dumps({"bleu": rows, **_plain(shares)}, indent=2, ensure_ascii=False))
     else:
         _show(found, shares)
     if args.out:
@@ -90,6 +86,13 @@ def _named(word: str) -> tuple[str, Path]:
     if not separator or not name or not path:
         raise InputError(f"--hyp {word}: give NAME=FILE.")
     return name, Path(path)
+
+
+def _plain(shares: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float | None]]:
+    return {
+        question: {name: None if math.isnan(share) else share for name, share in each.items()}
+        for question, each in shares.items()
+    }
 
 
 def _show(found: list[PartScores], shares: Mapping[str, Mapping[str, float]]) -> None:
