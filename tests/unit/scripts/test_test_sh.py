@@ -1,4 +1,4 @@
-"""scripts/test.sh and lint.sh with stubs for ruff, mypy, shellcheck and pytest: what is passed on, and which status comes back."""
+"""scripts/test.sh and lint.sh with stubs for their tools: what is passed on, and which status comes back."""
 
 from __future__ import annotations
 
