@@ -14,7 +14,8 @@ set -euo pipefail
 : "${FT_DROPOUT:=0.0}"           # on that state
 
 # No numbers of the block above, which is what folders were begun with: MADE_UP, sentences of plain text that are translated
-# or copied (20,000); TAG, a word in front of back-translated sources (none); BACK_FLAGS of their translation (none).
+# or copied (20,000); TAG, a word in front of back-translated sources (none); BACK_FLAGS of their translation (none); SYNTHETIC,
+# their translation (made by a model that is trained for it).
 # rows_begin FOLDER WORD...: FOLDER is the recipe's, WORD... its command line. Environment, device; other numbers than
 # those that $OUT was begun with are refused, so that all rows in it can be compared.
 rows_begin() {
@@ -256,15 +257,27 @@ translated() {
     mv "$TRANSLATED.partial" "$TRANSLATED"
 }
 
-# back_translated: trains a baseline in the other direction on the same pairs and lets it translate plain text of the target
-# language; from here on this row trains on these pairs, too.
+# other_direction: from here on this row translates the other way.
+other_direction() {
+    local source="$SRC"
+    SRC="$TGT" TGT="$source"
+    TEST_SOURCE="$DATA_DIR/text/test.$SRC" TEST_REFERENCE="$DATA_DIR/text/test.$TGT"
+}
+
+# back_translated: from here on this row trains on plain text of the target language and its translation, too: by SYNTHETIC, a
+# file that has it line by line (reverse.sh makes one), or by a baseline in the other direction that is trained on the same pairs.
 back_translated() {
     local tag=() flags name
-    (swapped="$SRC" && SRC="$TGT" && TGT="$swapped" && train_seq2seq reverse --arch lmfusion_tiny)
     plain_text "$TGT"
     read -ra flags <<<"${BACK_FLAGS:-}"
-    translated reverse "$PLAIN" ${flags[@]+"${flags[@]}"}
+    if [[ -n "${SYNTHETIC:-}" ]]; then
+        [[ -f "$SYNTHETIC" ]] || die "SYNTHETIC=$SYNTHETIC: no such file. It has a translation of each line of $PLAIN."
+        TRANSLATED="$SYNTHETIC" name="given-$(cksum <"$SYNTHETIC" | tr -d ' ')"
+    else
+        (other_direction && train_seq2seq reverse --arch lmfusion_tiny)
+        translated reverse "$PLAIN" ${flags[@]+"${flags[@]}"}
+    fi
     [[ -z "${TAG:-}" ]] || tag=(--tag "$TAG")
-    name="back-${PLAIN##*plain-}$(printf '%s' "${flags[@]}" "${tag[@]}" | tr -cd 'a-zA-Z0-9')"
+    name="${name:-back}-${PLAIN##*plain-}$(printf '%s' "${flags[@]}" "${tag[@]}" | tr -cd 'a-zA-Z0-9')"
     made_up_pairs "$name" "$TRANSLATED" "$PLAIN" ${tag[@]+"${tag[@]}"}
 }

@@ -20,6 +20,7 @@ from lmfusion.runs.record import write_json
 from study import command, finals_table, into_page, recipe, report, search_table
 from study.plan import Plan
 from study.results import differing
+from study.task import is_back_translated
 
 SNAKEFILE = Path(__file__).parent / "rules.smk"
 
@@ -124,6 +125,9 @@ def _finish(args: argparse.Namespace, plan: Plan, numbers: Mapping[str, Any]) ->
             (cell, found) for cell in plan.cells() if (found := report.own_run(plan, cell)) and found.scores.get("test")
         ]
         added = [cell for cell, found in own if plan.results.add(cell, found, plan.out)]
+        for size in {cell.size for cell in plan.cells() if is_back_translated(cell.row)}:
+            if reverse := report.own_run(plan, plan.reverse(size)):
+                plan.results.add_synthetic(size, reverse, plan.out)
         plan.results.describe(numbers, choices, tries)
         print(f"added to {plan.results.folder}: {len(added)} runs; {len(tries)} configurations tried")
     folders = report.run_folders(plan)

@@ -110,7 +110,7 @@ OTHERS = (
 CPU_OTHERS = dataclasses.replace(CPU, name="cpu-others", sizes=(10000,), seeds=(1,), rows=OTHERS, committed="cpu")
 """Other language models and other ways of using one, beside the paper's rows and by their numbers."""
 FINALS = ("baseline", "shared", "src_elmo_shdemb", "lstm", "lstm_src_elmo", "denoising", "lstm_denoising")
-BACK_TRANSLATED = ("back_translation", "back_translation_src_elmo_shdemb")
+BACK_TRANSLATED = ("shared_back_translation", "back_translation_src_elmo_shdemb")
 PROTOCOL = Budget(
     "protocol",
     sizes=(10000,),
@@ -119,7 +119,10 @@ PROTOCOL = Budget(
     patience=-1,  # no early stopping
     search=True,
     finals=(*FINALS, *BACK_TRANSLATED),
-    rows=(*FINALS, "src_elmo", "src_ft", "tgt_elmo", "tgt_ft", "lstm_src_elmo_shdemb", *BACK_TRANSLATED),
+    rows=(
+        *(*FINALS, "src_elmo", "src_ft", "tgt_elmo", "tgt_ft", "lstm_src_elmo_shdemb"),
+        *(*BACK_TRANSLATED, "lstm_back_translation"),
+    ),
 )
 """recipes/PROTOCOL.md at 10,000 pairs, its first part; ``--sizes`` names others. All rows without a language model get
 all seeds, for which of them is the best is known after the search only."""

@@ -20,7 +20,7 @@ WITHOUT_LM = ("baseline", "shared", "lstm")
 BEST = "best without a language model"
 QUESTIONS = (
     ("1", "src_elmo_shdemb", BEST),
-    ("2", "back_translation_src_elmo_shdemb", "back_translation"),
+    ("2", "back_translation_src_elmo_shdemb", "shared_back_translation"),
     ("4", "lstm_src_elmo", "lstm"),
     ("5", "src_elmo_shdemb", "denoising"),
     ("5", "lstm_src_elmo", "denoising"),

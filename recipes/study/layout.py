@@ -17,8 +17,9 @@ from pathlib import Path
 from lmfusion.runs.run_folder import RunFolder
 from study.budget import PRETRAINED
 from study.plan import Cell, Plan
+from study.results import SYNTHETIC
 from study.search import Setting
-from study.task import earlier_lm, representation
+from study.task import earlier_lm, is_back_translated, representation
 
 LM_FILES = {"cloze": "en-cloze.pt", "causal": "de-causal.pt"}
 
@@ -70,9 +71,16 @@ def row_settings(plan: Plan, cell: Cell, setting: Setting, train_only: bool) -> 
         own["EARLIER"] = earlier_lms(plan)
     if budget.language_models == PRETRAINED and representation(cell.row):
         own["PRETRAINED"] = plan.out / "language-models"
+    if budget.search and is_back_translated(cell.row):
+        own["SYNTHETIC"] = plan.results.synthetic(cell.size) or _reverse(plan, cell.size).file(SYNTHETIC)
     if train_only:
         own["TRAIN_ONLY"] = 1
     return {name: str(value) for name, value in own.items()}
+
+
+def _reverse(plan: Plan, size: int) -> RunFolder:
+    cell = plan.reverse(size)
+    return run_folder(plan, cell, plan.setting(cell))
 
 
 def _data(plan: Plan, size: int) -> dict[str, str]:

@@ -16,7 +16,18 @@ from study import search
 from study.budget import ALL, PRETRAINED, Budget
 from study.results import Results
 from study.search import Setting, Tried
-from study.task import AFTER, DECODED_ONLY, TWO, Task, count_pairs, earlier_lm, has_no_training, representation
+from study.task import (
+    AFTER,
+    DECODED_ONLY,
+    REVERSE,
+    TWO,
+    Task,
+    count_pairs,
+    earlier_lm,
+    has_no_training,
+    is_back_translated,
+    representation,
+)
 
 
 @dataclass(frozen=True)
@@ -115,10 +126,19 @@ class Plan:
 
     def before_training(self, row: str, size: int, seed: int) -> list[str]:
         """Return the marks that a final training waits for."""
-        first = [self.mark("train", Cell(other, size, seed)) for other in AFTER.get(row, ())]
+        first = [self.mark("train", other) for other in self._trained_first(row, size, seed)]
         is_chosen = not self.budget.search or (row, size) in self.results.chosen()
         choice = [] if is_chosen or not size else [self.mark("choice", self._tuning(row, size))]
         return [*self.data(size), *self.language_models(row), *choice, *first]
+
+    def _trained_first(self, row: str, size: int, seed: int) -> list[Cell]:
+        if not (self.budget.search and is_back_translated(row)):
+            return [Cell(other, size, seed) for other in AFTER.get(row, ())]
+        return [] if self.results.synthetic(size) else [self.reverse(size)]
+
+    def reverse(self, size: int) -> Cell:
+        """Return the one model that translates the other way for all rows with back-translation of a size."""
+        return Cell(REVERSE, size, self.budget.first_seed)
 
     def tried(self, row: str, size: int, number: int) -> Setting:
         """Return the setting of a configuration, whose marks before it are there."""

@@ -6,6 +6,7 @@ recipes/debian_ende/results/cpu/
     choices.json                        settings, and the validation losses they were chosen by
     bitext-10000/baseline/seed-1/       run.json, scores.json, train.log (in short), test.hyp, and
                                         blind.hyp where the task has a blind test
+    bitext-10000/reverse/               run.json, train.log, and synthetic.xz, which rows with back-translation read
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import json
 import math
 import os
 import re
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from lmfusion.errors import InputError
 from lmfusion.runs.run_folder import RUN_FILE, SCORES_FILE, RunFolder
 from study.search import Setting, Tried
+from study.task import REVERSE
 
 if TYPE_CHECKING:
     from study.plan import Cell
@@ -31,6 +34,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NUMBERS, TRIES, CHOICES = "numbers.json", "tries.json", "choices.json"
 BLIND = "blind.hyp"
 """In a run folder, the blind test's translation."""
+SYNTHETIC = "synthetic.xz"
+"""In the run folder of the model of the other direction, what it made of plain text."""
 LOG_EVERY = 50
 """Updates between the training log's lines that are kept."""
 _TRAINING = re.compile(r'\| INFO \| train_inner \|.*"num_updates": "?(\d+)')
@@ -113,6 +118,21 @@ class Results:
             (path / name).write_text(text, encoding="utf-8")
         return bool(texts)
 
+    def synthetic(self, size: int) -> Path | None:
+        """Return the committed translation that rows with back-translation read, if it is here."""
+        path = self.folder / f"bitext-{size}" / REVERSE / SYNTHETIC if self.folder else None
+        return path if path and path.is_file() else None
+
+    def add_synthetic(self, size: int, run: RunFolder, out: Path) -> None:
+        """Copy that translation of a finished model of the other direction, and how it was trained."""
+        if self.folder is None or self.synthetic(size) or not run.file(SYNTHETIC).is_file():
+            return
+        path = self.folder / f"bitext-{size}" / REVERSE
+        path.mkdir(parents=True, exist_ok=True)
+        for name, text in _training(run, out).items():
+            (path / name).write_text(text, encoding="utf-8")
+        shutil.copyfile(run.file(SYNTHETIC), path / SYNTHETIC)
+
     def describe(
         self,
         numbers: Mapping[str, Any],
@@ -134,12 +154,16 @@ class Results:
 def _small(run: RunFolder, out: Path) -> dict[str, str]:
     """Return what is kept of a finished run, by file name."""
     hypotheses = run.scores["test"]["hypotheses"]
+    scores = without_paths(run.file(SCORES_FILE).read_text(encoding="utf-8"), out)
+    translated = run.file(hypotheses).read_text(encoding="utf-8")
+    return {hypotheses: translated, **_training(run, out), SCORES_FILE: scores}
+
+
+def _training(run: RunFolder, out: Path) -> dict[str, str]:
     texts = {RUN_FILE: run.file(RUN_FILE).read_text(encoding="utf-8")}
     if run.log("train").is_file():
         texts["train.log"] = shortened(run.log("train").read_text(encoding="utf-8", errors="replace").splitlines())
-    texts[SCORES_FILE] = run.file(SCORES_FILE).read_text(encoding="utf-8")
-    kept = {name: without_paths(text, out) for name, text in texts.items()}
-    return {hypotheses: run.file(hypotheses).read_text(encoding="utf-8"), **kept}
+    return {name: without_paths(text, out) for name, text in texts.items()}
 
 
 def _choices(folder: Path | None) -> list[dict[str, Any]]:

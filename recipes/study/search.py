@@ -15,7 +15,7 @@ from typing import Any
 
 from lmfusion.errors import InputError
 from lmfusion.runs.run_folder import RunFolder
-from study.task import representation
+from study.task import REVERSE, representation
 
 SEARCH_SIZE = 10000
 """Training pairs at which all rows are searched."""
@@ -23,15 +23,9 @@ SEARCHED = (
     *("baseline", "shared", "src_elmo", "src_elmo_shdemb", "src_ft", "tgt_elmo", "tgt_ft"),
     *("lstm", "lstm_src_elmo", "denoising", "lstm_denoising"),
 )
-BACK_TRANSLATED = {
-    "back_translation": ("baseline", "shared"),
-    "back_translation_src_elmo_shdemb": ("src_elmo_shdemb",),
-}
-"""Row -> rows whose settings it takes, those of the best; it chooses its number of updates."""
 FIRST = ((4000, 0.2), (4000, 0.3), (8000, 0.3))
 """(updates, dropout) of the first configurations."""
 CONFIGURATIONS, LEARNING_RATE = 5, 0.003
-BACK_TRANSLATED_UPDATES = (8000, 16000)
 FEWER_UPDATES = {2500: 2000, 5000: 4000}
 LEAST_UPDATES_FOR_ALL = 8000
 SMALL_BPE, REPRESENTATION_DROPOUT = 2000, 0.2
@@ -82,8 +76,6 @@ def best(tried: Sequence[Tried]) -> Tried:
 
 def tries(row: str, size: int) -> int:
     """Return the number of configurations that a row has at a bitext size; 0 for rows that take another one's."""
-    if row in BACK_TRANSLATED:
-        return len(BACK_TRANSLATED_UPDATES)
     if row not in SEARCHED:
         return 0
     return CONFIGURATIONS if size == SEARCH_SIZE else 2
@@ -96,8 +88,6 @@ def earlier(row: str, size: int, number: int) -> int:
 
 def taken_from(row: str, size: int) -> tuple[tuple[str, int], ...]:
     """Return the (row, size) whose choices have to be made before a row's first configuration or its own choice."""
-    if row in BACK_TRANSLATED:
-        return tuple((other, size) for other in BACK_TRANSLATED[row])
     if row in SEARCHED:
         return () if size == SEARCH_SIZE else ((row, SEARCH_SIZE),)
     return ((closest(row), size),)
@@ -108,20 +98,19 @@ def closest(row: str) -> str:
     kinds = (
         *(("src_elmo_shdemb", "src_elmo_shdemb"), ("src_elmo", "src_elmo"), ("src_attend", "src_elmo")),
         *(("src_", "src_ft"), ("tgt_elmo", "tgt_elmo"), ("tgt_", "tgt_ft"), ("shared", "shared")),
-        *(("lstm_src_elmo", "lstm_src_elmo"), ("lstm", "lstm")),
+        *(("lstm_src_elmo", "lstm_src_elmo"), ("lstm", "lstm"), (REVERSE, "lstm")),
     )
-    return next((searched for start, searched in kinds if row.startswith(start)), "baseline")
+    system = row.removeprefix("back_translation_")
+    return next((searched for start, searched in kinds if system.startswith(start)), "baseline")
 
 
 def configuration(row: str, size: int, number: int, before: Sequence[Tried], is_all: bool = False) -> Setting:
     """Return a row's configuration of a number (from 1).
 
     Args:
-        before: its earlier configurations in their order; where it takes another row's settings, what was chosen there.
+        before: its earlier configurations in their order; at another size what was chosen at 10,000 pairs.
         is_all: whether the size is all pairs there are.
     """
-    if row in BACK_TRANSLATED:
-        return dataclasses.replace(best(before).setting, updates=BACK_TRANSLATED_UPDATES[number - 1])
     if size != SEARCH_SIZE:
         return _at_another_size(best(before).setting, size, number, is_all)
     if number <= len(FIRST):
