@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
+import lzma
 import os
 import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -71,7 +73,14 @@ DENOISING = {
     "lstm_denoising": ("lstm", ["--share-all-embeddings"], "lstm_denoiser"),
 }
 """Rows that start from a denoiser: the row without, further ties, the denoiser's run folder."""
-MADE_UP = ("back_translation", "back_translation_src_elmo_shdemb", "self_training", "copied", "distill")
+BACK_TRANSLATED = {
+    "back_translation": "baseline",
+    "shared_back_translation": "shared",
+    "lstm_back_translation": "lstm",
+    "back_translation_src_elmo_shdemb": "src_elmo_shdemb",
+}
+"""Rows that learn from back-translations, and the same ones without."""
+MADE_UP = (*BACK_TRANSLATED, "self_training", "copied", "distill")
 """Rows that train on more pairs than the corpus has."""
 # Answers the question for the device, notes every other command, and fails where $FAIL is among the words.
 STUB = r"""#!/bin/sh
@@ -146,6 +155,7 @@ def test_both_folders_have_the_papers_rows() -> None:
         *MADE_UP,
         *SECOND_STAGES,
         *DENOISING,
+        "reverse",
         "tgt_shallow",
         "rivals",
         "shared_bitext_bpe",
@@ -309,6 +319,66 @@ def test_a_second_stage_is_the_row_from_scratch_but_for_its_start_and_a_lower_ra
     assert steps[-3:] == [
         [f"{recipes.out}/{name}", step] for name, step in (("baseline", "train"), (row, "train"), (row, "generate"))
     ]
+
+
+def make_synthetic_corpora(recipes: Recipes) -> None:
+    """Let the stub write three training pairs where the corpus with made-up pairs is to be."""
+    stub = recipes.out / "bin" / "python"
+    folder = """folder="$(printf '%s' "$*" | sed 's/.*--out \\([^ ]*\\).*/\\1/')" && mkdir -p "$folder" """
+    write = f"""case "$*" in *text.synthetic*) {folder} && printf '1\\n2\\n3\\n' >"$folder/train.en" ;; esac\n"""
+    stub.write_text(STUB.replace("for word", f"{write}for word", 1), encoding="utf-8")
+
+
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("row", BACK_TRANSLATED)
+def test_back_translation_is_the_row_without_it_on_more_pairs(row: str, given: bool, recipes: Recipes) -> None:
+    """The translation comes from a baseline of the other direction, or is given."""
+    make_synthetic_corpora(recipes)
+    made = recipes.out / "made.en"
+    made.write_text("a house\n", encoding="utf-8")
+    without = BACK_TRANSLATED[row]
+    for script, told in ((without, {}), (row, {"SYNTHETIC": str(made)} if given else {})):
+        done = recipes.run(f"debian_ende/{script}.sh", **told)
+        assert done.returncode == 0, done.stderr
+    command = recipes.command(row, "train")
+    data = Path(command[1])
+    assert (data.name, data.parents[1]) == ("bitext-3", recipes.out / "data")
+    expected = [word.replace(f"/{without}/", f"/{row}/") for word in recipes.command(without, "train")]
+    moved = [
+        word.replace(f"{recipes.out}/data/", f"{data.parent}/").replace("bitext-10000", "bitext-3") for word in expected
+    ]
+    assert command == moved
+    (call,) = [call for call in recipes.calls() if "lmfusion.text.synthetic" in call]
+    reverse = [call for call in recipes.calls() if call[2:4] == [f"{recipes.out}/reverse", "train"]]
+    assert len(reverse) == (not given)
+    assert (call[call.index("--add") + 1] == str(made)) is given
+    if not given:
+        assert [word for word in reverse[0] if word in ("en", "de")] == ["de", "en"]
+
+
+def test_a_translation_that_is_not_there_is_named(recipes: Recipes) -> None:
+    missing = str(recipes.out / "made.en")
+    done = recipes.run("debian_ende/shared_back_translation.sh", SYNTHETIC=missing)
+    assert done.returncode == 2
+    assert missing in done.stderr
+
+
+def test_the_model_of_the_other_direction_leaves_its_translation_of_plain_text(recipes: Recipes) -> None:
+    for script in ("lstm", "reverse"):
+        (recipes.out / script).mkdir()
+        done = recipes.run(f"debian_ende/{script}.sh", TRAIN_ONLY="1", MADE_UP="3")
+        assert done.returncode == 0, done.stderr
+    swap = {"en": "de", "de": "en"}
+    expected = [swap.get(word, word.replace("/lstm/", "/reverse/")) for word in recipes.command("lstm", "train")]
+    assert recipes.command("reverse", "train") == expected
+    (call,) = [call for call in recipes.calls() if call[:3] == ["-m", "lmfusion.cli", "translate"]]
+    plain = Path(call[4])
+    assert call[3] == f"{recipes.out}/reverse"
+    with lzma.open(
+        RECIPES.parent / "data-prep" / "debian" / "en-de" / "mono.train.de.xz", "rt", encoding="utf-8"
+    ) as stream:
+        assert plain.read_text(encoding="utf-8") == "".join(islice(stream, 3))
+    assert lzma.decompress((recipes.out / "reverse" / "synthetic.xz").read_bytes()) == b"", "the stub says nothing"
 
 
 def test_shallow_fusion_takes_the_weight_that_is_best_on_the_validation_set(recipes: Recipes) -> None:

@@ -58,14 +58,6 @@ def test_other_sizes_retune_dropout_alone(size: int, is_all: bool, updates: int,
     assert search.tries("src_elmo", size) == 2
 
 
-def test_back_translation_follows_the_better_row_without_a_language_model() -> None:
-    before = [Tried(Setting(0.2, 0.0, 4000, 0.003), 2.0), Tried(Setting(0.3, 0.0, 8000, 0.003), 1.9)]
-    found = [search.configuration("back_translation", 10000, number, before).updates for number in (1, 2)]
-    assert found == [8000, 16000]
-    assert search.configuration("back_translation", 10000, 1, before).dropout == 0.3
-    assert search.taken_from("back_translation", 10000) == (("baseline", 10000), ("shared", 10000))
-
-
 def test_every_script_follows_a_searched_row() -> None:
     names = [path.stem for path in ROWS.glob("*.sh") if path.stem not in ("all", "study", "_corpus")]
     assert len(names) > 20
@@ -74,10 +66,17 @@ def test_every_script_follows_a_searched_row() -> None:
         while not search.tries(others[-1], 10000):
             ((other, _),) = search.taken_from(others[-1], 10000)
             others.append(other)
-        assert others[-1] in (*search.SEARCHED, *search.BACK_TRANSLATED)
+        assert others[-1] in search.SEARCHED
     assert (search.closest("src_elmo_bert"), search.closest("tgt_deep")) == ("src_elmo", "tgt_ft")
     assert (search.closest("lstm_shdemb"), search.closest("lstm_src_elmo_shdemb")) == ("lstm", "lstm_src_elmo")
     assert (search.closest("shared_bitext_bpe"), search.closest("copied")) == ("shared", "baseline")
+
+
+def test_rows_with_back_translation_follow_the_row_without_it() -> None:
+    rows = ("shared_back_translation", "lstm_back_translation", "back_translation_src_elmo_shdemb", "back_translation")
+    assert [search.closest(row) for row in rows] == ["shared", "lstm", "src_elmo_shdemb", "baseline"]
+    assert search.closest("reverse") == "lstm"
+    assert {search.tries(row, 10000) for row in (*rows, "reverse")} == {0}
 
 
 def test_the_loss_is_that_of_the_best_checkpoint_without_smoothing() -> None:

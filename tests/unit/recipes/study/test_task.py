@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import lzma
 import re
 import sys
@@ -9,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from study import layout, step
-from study.budget import CPU_OTHERS, OTHERS
+from study.budget import CPU_OTHERS, OTHERS, PROTOCOL
 from study.plan import Cell, Plan
-from study.results import Results
+from study.results import SYNTHETIC, Results
 from study.search import Setting
-from study.task import AFTER, DECODED_ONLY, TASKS, read_lines
+from study.task import AFTER, DECODED_ONLY, REVERSE, TASKS, is_back_translated, read_lines
 
 from lmfusion.errors import InputError
 
@@ -86,3 +87,44 @@ def test_a_row_that_trains_another_rows_model_first_waits_for_that_row(tmp_path:
         mark = plan.mark("train", Cell(other, 10000, 2))
         waiting = {row for row in OTHERS if mark in plan.before_training(row, 10000, 2)}
         assert waiting == {row for row, text in texts.items() if is_trained.search(text)} - {other} != set()
+
+
+def test_where_settings_are_searched_all_back_translation_reads_what_one_model_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of a comparison learn from the same made-up pairs, and later seeds from those that are committed."""
+    rows = [row for row in PROTOCOL.rows if is_back_translated(row)]
+    plan = Plan(tmp_path / "out", TASKS["debian_ende"], PROTOCOL, PROTOCOL.rows, Results(tmp_path / "results"))
+    waits = plan.mark("train", Cell(REVERSE, 10000, 1))
+    reverse = Setting(0.3, 0.0, 8000, 0.003, bpe=2000)
+    monkeypatch.setattr(Plan, "setting", lambda self, cell: reverse)
+    made = layout.run_folder(plan, plan.reverse(10000), reverse)
+    assert len(rows) == 3
+    for row in PROTOCOL.rows:
+        for seed in (1, 2):
+            assert (waits in plan.before_training(row, 10000, seed)) is (row in rows)
+            told = layout.row_settings(plan, Cell(row, 10000, seed), Setting(0.2, 0.0), train_only=True)
+            assert told.get("SYNTHETIC") == (str(made.file(SYNTHETIC)) if row in rows else None)
+
+    made.path.mkdir(parents=True)
+    made.file("run.json").write_text(f'{{"folder": "{plan.out.resolve()}/x"}}', encoding="utf-8")
+    plan.results.add_synthetic(10000, made, plan.out)
+    assert plan.results.synthetic(10000) is None, "it has translated nothing yet"
+    made.file(SYNTHETIC).write_bytes(lzma.compress(b"a house\n"))
+    plan.results.add_synthetic(10000, made, plan.out)
+    committed = tmp_path / "results" / "bitext-10000" / "reverse"
+    assert json.loads((committed / "run.json").read_text(encoding="utf-8")) == {"folder": "OUT/x"}
+    assert lzma.decompress((committed / SYNTHETIC).read_bytes()) == b"a house\n"
+    for row in rows:
+        assert waits not in plan.before_training(row, 10000, 2)
+        told = layout.row_settings(plan, Cell(row, 10000, 2), Setting(0.2, 0.0), train_only=True)
+        assert told["SYNTHETIC"] == str(committed / SYNTHETIC)
+        other_size = plan.mark("train", Cell(REVERSE, 2500, 1))
+        assert other_size in plan.before_training(row, 2500, 2), "it has a model of its own"
+
+
+def test_the_first_studys_back_translation_has_a_model_of_its_own(tmp_path: Path) -> None:
+    """Its committed figures come from the baseline of the other direction."""
+    plan = Plan(tmp_path, TASKS["debian_ende"], CPU_OTHERS, OTHERS, Results(None))
+    told = layout.row_settings(plan, Cell("back_translation", 10000), Setting(0.2, 0.0), train_only=True)
+    assert "SYNTHETIC" not in told
