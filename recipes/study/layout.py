@@ -1,7 +1,8 @@
 """Where a run lies in a study's folder, and the environment of the script that makes it.
 
 OUT/data                                             prepared text, shared by all runs
-OUT/lm-states/bitext-10000                           what the frozen LM says of these training sentences
+OUT/lm-states/bitext-10000                           what the frozen LM says of these training sentences;
+OUT/lm-states/bitext-10000-back-translated           and of these with the made-up ones
 OUT/language-models                                  where they are not the shipped ones
 OUT/earlier                                          those of recipes/pretrain_earlier.sh
 OUT/bitext-10000/seed-1/dropout0.2-rep0.0/baseline   a run folder
@@ -21,6 +22,8 @@ from study.results import SYNTHETIC
 from study.search import Setting
 from study.task import earlier_lm, is_back_translated, representation
 
+STORED = ("src_elmo", "src_elmo_shdemb", "distill")
+"""Rows that read the shipped cloze LM's states of the training pairs, and of these alone."""
 LM_FILES = {"cloze": "en-cloze.pt", "causal": "de-causal.pt"}
 
 
@@ -65,22 +68,27 @@ def row_settings(plan: Plan, cell: Cell, setting: Setting, train_only: bool) -> 
         own.update(S2S_VALIDATE_EVERY=budget.validate_every, S2S_PATIENCE=budget.patience)
     if setting.bpe:
         own.update(BPE_SIZE=setting.bpe, BITEXT_BPE=1)
-    if plan.store_states and cell.row in ("src_elmo", "src_elmo_shdemb", "distill"):  # others: other text or LM
-        own["SRC_LM_CACHE"] = plan.out / "lm-states" / f"bitext-{cell.size}"
+    synthetic = _synthetic(plan, cell)
+    if synthetic:
+        own["SYNTHETIC"] = synthetic
+    text = "-back-translated" if synthetic else ""
+    if plan.store_states and cell.row.removeprefix("back_translation_" if text else "") in STORED:
+        own["SRC_LM_CACHE"] = plan.out / "lm-states" / f"bitext-{cell.size}{text}"
     if earlier_lm(cell.row):
         own["EARLIER"] = earlier_lms(plan)
     if budget.language_models == PRETRAINED and representation(cell.row):
         own["PRETRAINED"] = plan.out / "language-models"
-    if budget.search and is_back_translated(cell.row):
-        own["SYNTHETIC"] = plan.results.synthetic(cell.size) or _reverse(plan, cell.size).file(SYNTHETIC)
     if train_only:
         own["TRAIN_ONLY"] = 1
     return {name: str(value) for name, value in own.items()}
 
 
-def _reverse(plan: Plan, size: int) -> RunFolder:
-    cell = plan.reverse(size)
-    return run_folder(plan, cell, plan.setting(cell))
+def _synthetic(plan: Plan, cell: Cell) -> Path | None:
+    """Return the translation that a row with back-translation is given; None where it makes its own."""
+    if not (plan.budget.search and is_back_translated(cell.row)):
+        return None
+    reverse = plan.reverse(cell.size)
+    return plan.results.synthetic(cell.size) or run_folder(plan, reverse, plan.setting(reverse)).file(SYNTHETIC)
 
 
 def _data(plan: Plan, size: int) -> dict[str, str]:

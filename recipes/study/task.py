@@ -24,7 +24,7 @@ AFTER: Mapping[str, tuple[str, ...]] = {
 would be in each other's way."""
 
 REVERSE = "reverse"
-"""The row that translates the other way; where settings are searched, all rows with back-translation read what it made."""
+"""The row that translates the other way. Where settings are searched, rows with back-translation read its output."""
 
 DECODED_ONLY = ("tgt_shallow",)
 """Rows that translate with the model of another row and train none."""

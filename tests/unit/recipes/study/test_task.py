@@ -94,7 +94,7 @@ def test_where_settings_are_searched_all_back_translation_reads_what_one_model_m
 ) -> None:
     """The rows of a comparison learn from the same made-up pairs, and later seeds from those that are committed."""
     rows = [row for row in PROTOCOL.rows if is_back_translated(row)]
-    plan = Plan(tmp_path / "out", TASKS["debian_ende"], PROTOCOL, PROTOCOL.rows, Results(tmp_path / "results"))
+    plan = Plan(tmp_path / "out", TASKS["debian_ende"], PROTOCOL, PROTOCOL.rows, Results(tmp_path / "results"), True)
     waits = plan.mark("train", Cell(REVERSE, 10000, 1))
     reverse = Setting(0.3, 0.0, 8000, 0.003, bpe=2000)
     monkeypatch.setattr(Plan, "setting", lambda self, cell: reverse)
@@ -105,6 +105,7 @@ def test_where_settings_are_searched_all_back_translation_reads_what_one_model_m
             assert (waits in plan.before_training(row, 10000, seed)) is (row in rows)
             told = layout.row_settings(plan, Cell(row, 10000, seed), Setting(0.2, 0.0), train_only=True)
             assert told.get("SYNTHETIC") == (str(made.file(SYNTHETIC)) if row in rows else None)
+            assert told.get("SRC_LM_CACHE", "").endswith("-back-translated") is (row.startswith("back_translation_src"))
 
     made.path.mkdir(parents=True)
     made.file("run.json").write_text(f'{{"folder": "{plan.out.resolve()}/x"}}', encoding="utf-8")
