@@ -52,8 +52,8 @@ def started(command: list[str], environment: dict[str, str] | None = None) -> It
         process.communicate()
 
 
-def ask(process: subprocess.Popen[str]) -> tuple[float, int]:
-    """Seconds and target tokens of a worker's epoch.
+def ask(process: subprocess.Popen[str]) -> list[Any]:
+    """What a worker says of an epoch, as a list: its seconds, its target tokens, and so on.
 
     Raises:
         SystemExit: if it ended; it said why.
@@ -65,8 +65,7 @@ def ask(process: subprocess.Popen[str]) -> tuple[float, int]:
     answer = process.stdout.readline()
     if not answer:
         sys.exit(f"a training process ended with status {process.wait()}; what it said is above.")
-    taken, tokens = json.loads(answer)
-    return taken, tokens
+    return list(json.loads(answer))
 
 
 def measure(neighbours: int, args: argparse.Namespace) -> tuple[dict[str, Spread], int]:

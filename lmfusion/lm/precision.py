@@ -7,12 +7,28 @@ products of a training step in bf16 while weights, gradients and optimizer stay 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import nn
+
+PRIMITIVE_CACHE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+KEPT_PRODUCTS = 128
+"""Products that oneDNN keeps of a training in bf16: see ``_keep_few_products``."""
+
+
+@functools.cache
+def _keep_few_products() -> None:
+    """Let oneDNN keep few of the products that it has compiled, unless the user has said how many.
+
+    It takes products in bf16 on a CPU, compiles each shape, and keeps 1,024 of them with their memory. The batches of a
+    training differ in shape, so that is hundreds of megabytes to gigabytes for models of a few (``lmfusion bench
+    primitive_cache``). oneDNN reads the variable once, at the first such product of the process.
+    """
+    os.environ.setdefault(PRIMITIVE_CACHE, str(KEPT_PRODUCTS))
 
 
 def training_autocast(model: nn.Module, cpu_bf16: bool) -> AbstractContextManager[Any]:
@@ -26,6 +42,7 @@ def training_autocast(model: nn.Module, cpu_bf16: bool) -> AbstractContextManage
         cpu_bf16: the flag of that name.
     """
     if cpu_bf16 and model.training and next(model.parameters()).device.type == "cpu":
+        _keep_few_products()
         return torch.autocast("cpu", dtype=torch.bfloat16)
     return nullcontext()
 

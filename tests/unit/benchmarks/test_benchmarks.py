@@ -178,6 +178,14 @@ def test_waiting_is_measured_in_two_processes_in_turn(measure: Measure) -> None:
     assert [len(spread["values"]) for spread in found["figures"]["seconds"]["0"].values()] == [1, 1]
 
 
+@pytest.mark.slow
+def test_memory_is_measured_for_each_number_of_kept_products(measure: Measure) -> None:
+    found = measure("primitive_cache", "--tokens 72 --batches 3 --capacity 9 4")
+    assert list(cells(found["tables"][0], "of the first's")) == ["9", "4"]
+    assert cells(found["tables"][0], "of the first's")["9"] == "1.00"
+    assert [len(spread["values"]) for spread in found["figures"]["seconds"].values()] == [1, 1]
+
+
 def test_fairseqs_transformer_generates_beside_the_baseline(measure: Measure) -> None:
     found = measure("generation", "--rows 'fairseq transformer' --max-tokens 36 --length 6 --no-memory")
     operations = found["figures"]["batches"]["36"]["operations"]

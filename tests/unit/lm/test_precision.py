@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -9,7 +12,7 @@ import torch
 from torch import nn
 
 from lmfusion.lm.cloze import BiTransformerLanguageModel
-from lmfusion.lm.precision import training_autocast
+from lmfusion.lm.precision import KEPT_PRODUCTS, PRIMITIVE_CACHE, training_autocast
 
 TOKENS = torch.tensor([[2, 5, 9, 4, 2]])
 
@@ -24,6 +27,25 @@ def test_matrix_products_are_bf16_only_in_training_and_when_asked_for(
     model = nn.Linear(3, 3).train(training)
     with training_autocast(model, cpu_bf16):
         assert model(torch.ones(1, 3)).dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("given", "training", "found"),
+    [(None, True, str(KEPT_PRODUCTS)), (None, False, None), ("7", True, "7")],
+)
+def test_a_training_in_bf16_keeps_few_compiled_products_unless_told_how_many(
+    given: str | None, training: bool, found: str | None
+) -> None:
+    """oneDNN reads the variable at its first product, so it is asked for in a new process."""
+    words = (
+        "import os, torch; from lmfusion.lm.precision import training_autocast as cast;"
+        f"context = cast(torch.nn.Linear(3, 3).train({training}), True);"
+        f"print(os.environ.get({PRIMITIVE_CACHE!r}))"
+    )
+    env = {name: value for name, value in os.environ.items() if name != PRIMITIVE_CACHE}
+    env.update({PRIMITIVE_CACHE: given} if given else {})
+    done = subprocess.run([sys.executable, "-c", words], env=env, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == str(found)
 
 
 def test_weights_and_gradients_stay_single_precision(make_cloze: Any) -> None:
