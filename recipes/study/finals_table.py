@@ -32,8 +32,8 @@ NOTE = (
     "looked at; blind: out of domain."
 )
 INTERVALS = (
-    "BLEU / chrF, each with the 95% interval of a bootstrap over sentences and seeds. Bold: it leaves out 0. One seed "
-    "of a row says nothing of what another seed would have changed."
+    "BLEU / chrF, each with the 95% interval of a bootstrap over sentences and seeds. Bold: the interval "
+    "excludes 0. With one seed of a row it does not include variation between seeds."
 )
 
 
