@@ -9,8 +9,8 @@ from study.search import Setting, Tried, tries
 
 HEADING = "Search, {size:,} pairs"
 NOTE = (
-    "Bits per character of the validation references, below them updates, dropout and any other setting that differs from the default. "
-    "Bold: chosen; a row without a choice is still being searched."
+    "Bits per character of the validation references, below them updates, dropout and any other setting that differs "
+    "from the default. Bold: chosen; a row without a choice is still being searched."
 )
 
 
