@@ -261,7 +261,7 @@ translated() {
 other_direction() {
     local source="$SRC"
     SRC="$TGT" TGT="$source"
-    TEST_SOURCE="$DATA_DIR/text/test.$SRC" TEST_REFERENCE="$DATA_DIR/text/test.$TGT"
+    use_prepared
 }
 
 # back_translated: from here on this row trains on plain text of the target language and its translation, too: by SYNTHETIC, a

@@ -20,7 +20,7 @@ from study.budget import PRETRAINED
 from study.plan import Cell, Plan
 from study.results import SYNTHETIC
 from study.search import Setting
-from study.task import earlier_lm, is_back_translated, representation
+from study.task import earlier_lm, is_back_translated, representation, without_back_translation
 
 STORED = ("src_elmo", "src_elmo_shdemb", "distill")
 """Rows that read the shipped cloze LM's states of the training pairs, and of these alone."""
@@ -68,12 +68,12 @@ def row_settings(plan: Plan, cell: Cell, setting: Setting, train_only: bool) -> 
         own.update(S2S_VALIDATE_EVERY=budget.validate_every, S2S_PATIENCE=budget.patience)
     if setting.bpe:
         own.update(BPE_SIZE=setting.bpe, BITEXT_BPE=1)
-    synthetic = _synthetic(plan, cell)
-    if synthetic:
+    row, text = cell.row, f"bitext-{cell.size}"
+    if synthetic := _synthetic(plan, cell):
         own["SYNTHETIC"] = synthetic
-    text = "-back-translated" if synthetic else ""
-    if plan.store_states and cell.row.removeprefix("back_translation_" if text else "") in STORED:
-        own["SRC_LM_CACHE"] = plan.out / "lm-states" / f"bitext-{cell.size}{text}"
+        row, text = without_back_translation(row), f"{text}-back-translated"
+    if plan.store_states and row in STORED:
+        own["SRC_LM_CACHE"] = plan.out / "lm-states" / text
     if earlier_lm(cell.row):
         own["EARLIER"] = earlier_lms(plan)
     if budget.language_models == PRETRAINED and representation(cell.row):

@@ -15,7 +15,7 @@ from typing import Any
 
 from lmfusion.errors import InputError
 from lmfusion.runs.run_folder import RunFolder
-from study.task import REVERSE, representation
+from study.task import REVERSE, representation, without_back_translation
 
 SEARCH_SIZE = 10000
 """Training pairs at which all rows are searched."""
@@ -100,8 +100,8 @@ def closest(row: str) -> str:
         *(("src_", "src_ft"), ("tgt_elmo", "tgt_elmo"), ("tgt_", "tgt_ft"), ("shared", "shared")),
         *(("lstm_src_elmo", "lstm_src_elmo"), ("lstm", "lstm"), (REVERSE, "lstm")),
     )
-    system = row.removeprefix("back_translation_")
-    return next((searched for start, searched in kinds if system.startswith(start)), "baseline")
+    alone = without_back_translation(row)
+    return next((searched for start, searched in kinds if alone.startswith(start)), "baseline")
 
 
 def configuration(row: str, size: int, number: int, before: Sequence[Tried], is_all: bool = False) -> Setting:

@@ -131,6 +131,11 @@ def is_back_translated(row: str) -> bool:
     return "back_translation" in row
 
 
+def without_back_translation(row: str) -> str:
+    """Return what a row's name begins with beside back-translation: that of the row without it."""
+    return row.removeprefix("back_translation_")
+
+
 def earlier_lm(row: str) -> str:
     """Return the kind of the language model that pretrain_earlier.sh makes for a row; empty where it reads none."""
     return EARLIER.get(row.rpartition("_")[2], "") if row.startswith("src_") else ""
