@@ -11,7 +11,7 @@ SHALLOW_FUSION = "SHALLOW-FUSION"
 PRETRAINED, SECOND_STAGE = "PRETRAINED", "SECOND-STAGE"
 """Starts from another model: without a language model inside, and with one."""
 MADE_UP = {"back": "BACK-TRANSLATION", "self": "SELF-TRAINING", "copied": "COPIED", "distilled": "DISTILLED"}
-"""Beginnings of data folders that hold made-up pairs, too (recipes/_rows.sh), and what they are called."""
+"""Beginnings of data folders that hold made-up pairs, too (recipes/_made_up.sh), and what they are called."""
 BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
 _FUSIONS = {"elmo": "ELMO", "finetune": "FT", "ft": "FT"}
 _MADE_UP = re.compile(rf"/({'|'.join(MADE_UP)})-[^/]*-with-([0-9]+)/bitext-[0-9]+/?$")
