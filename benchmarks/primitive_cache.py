@@ -12,7 +12,6 @@ what --cpu-bf16 sets. Memory is what a process has at its peak, without what its
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import random
 import sys
@@ -23,9 +22,9 @@ from options import AUTOCAST, flags, parse
 from results import Table, report
 from rows import BASELINE, ROWS
 from steps import Sample, Training, pairs
-from timing import Spread, progress, seconds
+from timing import Spread
 from training import CRITERION, DROPOUT
-from waiting import ask, started
+from turns import serve, started, take_turns
 
 from lmfusion.lm.precision import KEPT_PRODUCTS, PRIMITIVE_CACHE
 
@@ -46,27 +45,19 @@ def work(args: argparse.Namespace) -> None:
     samples = batches(args)
     training = Training(row.build(args.sizes, dropout=DROPOUT), samples, args, CRITERION)
     before = resident()
-    for _ in sys.stdin:
-        taken = seconds(training.epoch)
-        print(json.dumps([taken, training.tokens, resident() - before]), flush=True)
+    serve(training, also=lambda: [resident() - before])
 
 
 def measure(args: argparse.Namespace) -> dict[int, tuple[Spread, int, int]]:
     """Return seconds of an epoch, its target tokens, and bytes, by capacity."""
-    times: dict[int, list[float]] = {capacity: [] for capacity in args.capacity}
-    last: dict[int, tuple[int, int]] = {}
     with ExitStack() as stack:
         command = [sys.executable, __file__, *args.given, "--worker"]
         workers = {
             capacity: stack.enter_context(started(command, {**os.environ, PRIMITIVE_CACHE: str(capacity)}))
             for capacity in args.capacity
         }
-        for number in progress(range(args.rounds + 1), "epochs"):
-            for capacity, worker in workers.items():
-                taken, *last[capacity] = ask(worker)
-                if number:
-                    times[capacity].append(taken)
-    return {capacity: (Spread(times[capacity]), *last[capacity]) for capacity in args.capacity}
+        said = take_turns(workers, args.rounds, "epochs")
+    return {capacity: (Spread([taken for taken, *_ in told]), *told[-1][1:]) for capacity, told in said.items()}
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -10,20 +10,17 @@ computes without a pause on any core. With one thread nobody waits, and both are
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from typing import Any
+from contextlib import ExitStack
 
 from options import flags, parse
 from results import Table, report
 from rows import BASELINE, ROWS
 from steps import LONGEST, Training, pairs
-from timing import Spread, progress, seconds
+from timing import Spread
 from training import CRITERION, DROPOUT
+from turns import ask, serve, started, take_turns
 
 from lmfusion.runs.threads import OF_USERS, WAIT_POLICY
 
@@ -36,44 +33,13 @@ def work(args: argparse.Namespace) -> None:
     row = next(row for row in ROWS if row.name == BASELINE)
     samples = [pairs(max(1, args.tokens // LONGEST), args.sizes, seed=0)]
     training = Training(row.build(args.sizes, dropout=DROPOUT), samples, args, CRITERION)
-    for _ in sys.stdin:
-        print(json.dumps([seconds(training.epoch), training.tokens]), flush=True)
-
-
-@contextmanager
-def started(command: list[str], environment: dict[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
-    """A process that ends with the block."""
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    process = subprocess.Popen(command, env=environment, **pipes)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def ask(process: subprocess.Popen[str]) -> list[Any]:
-    """What a worker says of an epoch, as a list: its seconds, its target tokens, and so on.
-
-    Raises:
-        SystemExit: if it ended; it said why.
-    """
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write("\n")
-    process.stdin.flush()
-    answer = process.stdout.readline()
-    if not answer:
-        sys.exit(f"a training process ended with status {process.wait()}; what it said is above.")
-    return list(json.loads(answer))
+    serve(training)
 
 
 def measure(neighbours: int, args: argparse.Namespace) -> tuple[dict[str, Spread], int]:
     """Seconds of both sides' epochs beside so many neighbours, and target tokens of an epoch."""
     plain = {name: value for name, value in os.environ.items() if name not in OF_USERS}
     environments = {DEFAULT: plain, PASSIVE: {**plain, WAIT_POLICY: "PASSIVE"}}
-    taken: dict[str, list[float]] = {name: [] for name in environments}
-    tokens = 0
     with ExitStack() as stack:
         command = [sys.executable, __file__, *args.given, "--worker"]
         workers = {name: stack.enter_context(started(command, given)) for name, given in environments.items()}
@@ -81,12 +47,9 @@ def measure(neighbours: int, args: argparse.Namespace) -> tuple[dict[str, Spread
             ask(worker)  # loaded and warm before neighbours disturb
         for _ in range(neighbours):
             stack.enter_context(started([sys.executable, "-c", "while True: pass"]))
-        for number in progress(range(args.rounds + 1), f"{neighbours} neighbours"):
-            for name, worker in workers.items():
-                value, tokens = ask(worker)
-                if number:
-                    taken[name].append(value)
-    return {name: Spread(values) for name, values in taken.items()}, tokens
+        said = take_turns(workers, args.rounds, f"{neighbours} neighbours")
+    tokens = said[DEFAULT][-1][1]
+    return {name: Spread([taken for taken, _ in answers]) for name, answers in said.items()}, tokens
 
 
 def main(arguments: list[str] | None = None) -> None:
