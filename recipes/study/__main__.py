@@ -17,7 +17,8 @@ from typing import Any
 from lmfusion.errors import InputError
 from lmfusion.runs.live import die_with_parent
 from lmfusion.runs.record import write_json
-from study import command, finals_table, into_page, recipe, report, search_table
+from study import command, finals_table, into_page, parts_table, recipe, report, search_table
+from study.finals import finals
 from study.plan import Plan
 from study.results import differing
 from study.task import is_back_translated
@@ -131,11 +132,13 @@ def _finish(args: argparse.Namespace, plan: Plan, numbers: Mapping[str, Any]) ->
         plan.results.describe(numbers, choices, tries)
         print(f"added to {plan.results.folder}: {len(added)} runs; {len(tries)} configurations tried")
     folders = report.run_folders(plan)
-    further = finals_table.sections(plan) + search_table.sections(tries, plan.chosen())
+    scored = list(finals(plan))
+    of_parts, pictures = parts_table.sections(plan, scored)
+    further = finals_table.sections(plan, scored) + of_parts + search_table.sections(tries, plan.chosen())
     if not folders and not further:
         print("No run has begun, so there is no report.")
         return 0
-    status = report.write(plan, folders, f"{plan.task.title}: budget {plan.budget.name}", further)
+    status = report.write(plan, folders, f"{plan.task.title}: budget {plan.budget.name}", further, pictures)
     if args.into and status == 0:
         assert plan.results.folder is not None, "checked with the command line"
         parts = (plan.out / "report", plan.results.folder, plan.task.name, plan.budget.name)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from lmfusion.runs.run_folder import RunFolder
 from lmfusion.scoring.bleu import score
 from lmfusion.scoring.seeds import Row, SeedsResult, compare
-from study import report
+from study.finals import WITHOUT_LM, Finals, TestSet, best
 from study.plan import Plan
-from study.results import BLIND
-from study.task import Task
+from study.search import Tried
 
 SCORES, DIFFERENCES = "Finals, {size:,} pairs", "Differences, {size:,} pairs"
-WITHOUT_LM = ("baseline", "shared", "lstm")
-"""Rows that learn from nothing but the pairs; which of them is the best is known by validation."""
 BEST = "best without a language model"
 QUESTIONS = (
     ("1", "src_elmo_shdemb", BEST),
@@ -37,58 +31,22 @@ INTERVALS = (
 )
 
 
-@dataclass(frozen=True)
-class TestSet:
-    """A test set's references, and for each row the hypotheses of every seed that has translated it."""
-
-    name: str
-    references: Sequence[str]
-    hypotheses: Mapping[str, Sequence[Sequence[str]]]
+def sections(plan: Plan, found: Iterable[Finals]) -> str:
+    """Return scores and differences of each bitext size where a chosen model is scored."""
+    return "".join(_section(plan, each) for each in found)
 
 
-def sections(plan: Plan) -> str:
-    """Return scores and differences for each bitext size where a chosen model is scored; nothing without a search."""
-    if not plan.budget.search:
-        return ""
-    sizes = dict.fromkeys(cell.size for cell in plan.cells() if cell.size)
-    return "".join(_section(plan, size) for size in sizes)
-
-
-def _section(plan: Plan, size: int) -> str:
-    runs = [(cell.row, report.run_of(plan, cell)) for cell in plan.cells() if cell.size == size]
-    scored = [(row, run) for row, run in runs if run and "bleu" in run.scores.get("test", {})]
-    if not scored:
-        return ""
-    rows = sorted(dict.fromkeys(row for row, _ in scored), key=lambda row: row not in WITHOUT_LM)
-    tests = _test_sets(plan.task, scored)
+def _section(plan: Plan, found: Finals) -> str:
+    tests, size = found.tests, found.size
     table = [f"| row | {' | '.join(test.name for test in tests)} |", f"|---|{'---:|' * len(tests)}"]
-    table += [f"| {row} | {' | '.join(_scores(test, row) for test in tests)} |" for row in rows]
-    best, said = _best(plan, size)
-    once = score(tests[0].hypotheses[rows[0]][0], tests[0].references)
+    table += [f"| {row} | {' | '.join(_scores(test, row) for test in tests)} |" for row in found.rows]
+    once = score(tests[0].hypotheses[found.rows[0]][0], tests[0].references)
     signatures = f"{once.signature}<br>{once.chrf_signature}"
-    parts = [f"## {SCORES.format(size=size)}", "\n".join(table), NOTE, said, signatures]
-    if pairs := _comparisons(rows, best):
+    name, known = best(plan, size)
+    parts = [f"## {SCORES.format(size=size)}", "\n".join(table), NOTE, _best(name, known), signatures]
+    if pairs := _comparisons(found.rows, name):
         parts += [f"## {DIFFERENCES.format(size=size)}", *_differences(tests, pairs)]
     return "\n" + "\n\n".join(parts) + "\n"
-
-
-def _test_sets(task: Task, scored: Sequence[tuple[str, RunFolder]]) -> list[TestSet]:
-    """Return the development test and, where a row has translated it, the blind one."""
-    target = task.sides[1]
-    found = _hypotheses((row, run.hypotheses("test")) for row, run in scored)
-    tests = [TestSet("development", task.lines("test", target), found)]
-    if blind_found := _hypotheses((row, run.file(BLIND)) for row, run in scored):
-        tests.append(TestSet("blind", task.blind_lines(target), blind_found))
-    return tests
-
-
-def _hypotheses(paths: Iterable[tuple[str, Path]]) -> dict[str, list[list[str]]]:
-    """Read the files that are there, by row."""
-    found: dict[str, list[list[str]]] = {}
-    for row, path in paths:
-        if path.is_file():
-            found.setdefault(row, []).append(path.read_text(encoding="utf-8").removesuffix("\n").split("\n"))
-    return found
 
 
 def _scores(test: TestSet, row: str) -> str:
@@ -100,16 +58,13 @@ def _scores(test: TestSet, row: str) -> str:
     return f"{bleu.mean:.2f}{spread[0]} / {chrf.mean:.2f}{spread[1]} ({seeds})"
 
 
-def _best(plan: Plan, size: int) -> tuple[str, str]:
-    """Return the best row without a language model of those that are chosen, and a sentence that says it."""
-    chosen = plan.chosen()
-    bits = {row: chosen[row, size].bits for row in WITHOUT_LM if (row, size) in chosen}
-    missing = [row for row in WITHOUT_LM if row not in bits]
-    if not bits:
-        return "", "No row without a language model has been chosen yet."
-    best = min(bits, key=lambda row: bits[row])
+def _best(name: str, known: Mapping[str, Tried]) -> str:
+    """Return a sentence that says which row without a language model is the best."""
+    if not known:
+        return "No row without a language model has been chosen yet."
+    missing = [row for row in WITHOUT_LM if row not in known]
     so_far = f", of those whose search is over; that of {' and '.join(missing)} is not" if missing else ""
-    return best, f"The best row without a language model, by validation{so_far}: {best} ({bits[best]:.3f})."
+    return f"The best row without a language model, by validation{so_far}: {name} ({known[name].bits:.3f})."
 
 
 def _comparisons(rows: Sequence[str], best: str) -> list[tuple[str, str, str]]:

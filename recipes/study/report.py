@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lmfusion.runs.run_folder import RUN_FILE, RunFolder
@@ -36,8 +36,15 @@ def own_run(plan: Plan, cell: Cell) -> RunFolder | None:
         return None
 
 
-def write(plan: Plan, folders: Sequence[Path], title: str, further: str) -> int:
+def write(plan: Plan, folders: Sequence[Path], title: str, further: str, pictures: Mapping[str, str]) -> int:
     """Make the page in OUT/report, of runs if there are any, and end it in Markdown with further sections.
+
+    Args:
+        plan: the study.
+        folders: of runs.
+        title: of the page.
+        further: the sections.
+        pictures: of the sections, by file name.
 
     Returns:
         The exit status of ``lmfusion report``.
@@ -48,6 +55,8 @@ def write(plan: Plan, folders: Sequence[Path], title: str, further: str) -> int:
     page.parent.mkdir(parents=True, exist_ok=True)
     with page.open("a" if folders else "w", encoding="utf-8") as stream:
         stream.write(further)
+    for name, content in pictures.items():
+        page.with_name(name).write_text(content, encoding="utf-8")
     if not folders:
         print(f"wrote {page}")
     return 0

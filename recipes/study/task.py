@@ -68,8 +68,15 @@ class Task:
 
     def lines(self, part: str, side: str) -> list[str]:
         """Return a part of the corpus ("valid", "test") on a side; raises as ``read_lines`` does."""
-        prefix = self.train.removesuffix(f"train.{self.sides[0]}")
-        return read_lines(self.corpus, f"{prefix}{part}.{side}")
+        return read_lines(self.corpus, self._file(part, side))
+
+    def has(self, part: str, side: str) -> bool:
+        """Tell whether the corpus has a part on a side."""
+        name = self._file(part, side)
+        return any((self.corpus / each).is_file() for each in (name, f"{name}.xz"))
+
+    def _file(self, part: str, side: str) -> str:
+        return f"{self.train.removesuffix(f'train.{self.sides[0]}')}{part}.{side}"
 
     def blind_lines(self, side: str) -> list[str]:
         """Return the blind test on a side; raises as ``read_lines`` does."""

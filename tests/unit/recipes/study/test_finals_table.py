@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 import sacrebleu
-from study import finals_table, step
+from study import finals_table, parts_table, step
 from study.budget import CPU, PROTOCOL
+from study.finals import finals
 from study.plan import Cell, Plan
 from study.results import BLIND, Results
 from study.search import Setting
@@ -74,7 +75,7 @@ def test_scores_and_differences_are_sacrebleus_over_seeds(plan: Plan) -> None:
     commit(plan, "shared", 1, WORST, blind=WORST)
     for seed, lines in enumerate((REFERENCES, WORSE, WORSE), start=1):
         commit(plan, "src_elmo_shdemb", seed, lines)
-    text = finals_table.sections(plan)
+    text = finals_table.sections(plan, finals(plan))
     best, worse, worst = (
         (sacrebleu.corpus_bleu(lines, [REFERENCES]).score, sacrebleu.corpus_chrf(lines, [REFERENCES]).score)
         for lines in (REFERENCES, WORSE, WORST)
@@ -96,16 +97,47 @@ def test_scores_and_differences_are_sacrebleus_over_seeds(plan: Plan) -> None:
     assert found[4] == "", "the blind test was not translated by both"
     assert "lstm" in text, "it says that the best may be another"
     commit(plan, "baseline", 1, WORSE)
-    text = finals_table.sections(plan)
+    text = finals_table.sections(plan, finals(plan))
     assert cells(text, "|  | shared | baseline |")[3].startswith("**-")
     assert "| baseline | shared |" not in text, "no difference is told in both directions"
+
+
+def test_parts_are_scored_as_their_sentences_alone_and_seeds_are_averaged(plan: Plan) -> None:
+    corpus = plan.task.corpus
+    known, other = REFERENCES[0], REFERENCES[1]
+    (corpus / "train.de").write_text(5 * f"{known}\n", encoding="utf-8")
+    (corpus / "mono.train.de").write_text(f"{other}\n", encoding="utf-8")
+    commit(plan, "shared", 1, WORST, blind=WORST)
+    assert parts_table.sections(plan, finals(plan)) == ("", {}), "there is nothing to compare it with"
+    for seed, lines in enumerate((REFERENCES, WORSE), start=1):
+        commit(plan, "src_elmo_shdemb", seed, lines)
+    text, pictures = parts_table.sections(plan, finals(plan))
+
+    def bleu(lines: list[str], wanted: set[str]) -> float:
+        pairs = [(line, reference) for line, reference in zip(lines, REFERENCES) if reference in wanted]
+        return sacrebleu.corpus_bleu([line for line, _ in pairs], [[reference for _, reference in pairs]]).score
+
+    for start, wanted in (
+        ("rare words: no rare word", {known}),
+        ("rare words: two or more", set(REFERENCES) - {known}),
+        ("phrases of the LM's text: 5 words in a row or more", {other}),
+    ):
+        first = bleu(WORST, wanted)
+        mean = (bleu(REFERENCES, wanted) + bleu(WORSE, wanted)) / 2
+        count = sum(reference in wanted for reference in REFERENCES)
+        assert cells(text, f"| {start} |")[1:] == [str(count), f"{first:.2f}", f"{mean - first:+.2f}"]
+    # names: Das, Haus, Fluss; Ein, Paket, Bilder, Karten; Dateien
+    assert cells(text, "| names in source")[2:] == ["62.5%", "100.0%"], "five of eight; all"
+    assert "Blind" not in text, "one row alone has translated it"
+    assert set(pictures) == {"parts-10000.svg"}
+    assert "(parts-10000.svg)" in text
 
 
 def test_the_best_row_without_a_language_model_is_that_of_validation(plan: Plan) -> None:
     choose(plan.results, {"baseline": 1.2, "lstm": 1.25})
     for row, lines in (("baseline", WORST), ("shared", REFERENCES), ("src_elmo_shdemb", WORSE)):
         commit(plan, row, 1, lines)
-    text = finals_table.sections(plan)
+    text = finals_table.sections(plan, finals(plan))
     assert "baseline (1.200)" in text
     assert cells(text, "| 1 | src_elmo_shdemb |")[2] == "baseline"
     assert cells(text, "|  | shared | baseline |")[3].startswith("**+")
@@ -113,10 +145,10 @@ def test_the_best_row_without_a_language_model_is_that_of_validation(plan: Plan)
 
 
 def test_nothing_is_told_of_a_study_without_search_or_without_scores(plan: Plan) -> None:
-    assert finals_table.sections(plan) == ""
+    assert finals_table.sections(plan, finals(plan)) == ""
     commit(plan, "shared", 1, WORST)
-    assert finals_table.sections(plan)
-    assert finals_table.sections(dataclasses.replace(plan, budget=CPU)) == ""
+    assert finals_table.sections(plan, finals(plan))
+    assert not list(finals(dataclasses.replace(plan, budget=CPU)))
 
 
 def test_a_later_seed_alone_is_trained_with_the_committed_choice_and_only_of_finals(plan: Plan) -> None:
