@@ -1,16 +1,21 @@
 """Read labelled sentences and pairs from tab-separated files: those of SST, CFIMDB, Quora and STS, and GLUE's.
 
-The columns are found by their names in the first line; :func:`read_examples` says which it took.
+The columns are found by their names in the first line; :func:`read_examples` says which it took. Fields may be quoted
+as in CSV files, see :mod:`lmfusion.text.quoted_table`.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lmfusion.text.quoted_table import fields_of, rows_of
 from lmfusion.text.textio import DataError, read_lines
+
+logger = logging.getLogger(__name__)
 
 CLASS, BINARY, SCORE, TAGS = KINDS = ("class", "binary", "score", "tags")
 """Kinds of tasks: one class of several, yes or no, a number of 0 to 5, a tag for each word."""
@@ -99,7 +104,7 @@ def columns_of(line: str, path: Path, kind: str | None = None) -> Columns:
     Raises:
         DataError: naming the file, if there is no column of text.
     """
-    names = tuple(line.split("\t"))
+    names = tuple(fields_of(line))
     known: tuple[tuple[str, ...], ...] = (*_PAIRS, *((name,) for name in _SINGLE))
     texts = next((each for each in known if set(each) <= set(names)), ())
     if not texts:
@@ -121,7 +126,8 @@ def read_examples(path: Path, *, kind: str | None = None, labelled: bool = True)
         labelled: whether a label is needed.
 
     Returns:
-        The columns taken, and the rows; labels of ``binary`` are "0" or "1", texts have single spaces.
+        The columns taken, and the rows; labels of ``binary`` are "0" or "1", texts have single spaces. Rows with an
+        empty label are left out with a warning where a label is needed, else theirs is None.
 
     Raises:
         DataError: naming file and line, if a column is missing, a text is empty or a label is none.
@@ -135,32 +141,46 @@ def read_examples(path: Path, *, kind: str | None = None, labelled: bool = True)
         known = ", ".join(name for names in _LABELS.values() for name in names)
         raise DataError(f"{path}, line 1: no column with labels: name one of {known}.")
     rows = lines if columns.named else iter([first, *lines])
-    examples = [_example(path, number, line, columns) for number, line in rows if line.strip()]
-    if not examples:
+    values = [(number, _by_name(path, number, each, columns)) for number, each in rows_of(rows, len(columns.names))]
+    if not values:
         raise DataError(f"{path}: has no rows below the names of its columns.")
-    return columns, examples
+    if labelled:
+        values = _with_label(path, values, str(columns.label))
+    return columns, [_example(path, number, each, columns) for number, each in values]
 
 
-def _example(path: Path, number: int, line: str, columns: Columns) -> Example:
-    fields = line.split("\t")
+def _by_name(path: Path, number: int, fields: list[str], columns: Columns) -> dict[str, str]:
     if len(fields) != len(columns.names):
         raise DataError(
             f"{path}, line {number}: {len(fields)} columns, and the first line has {len(columns.names)}: separate them "
             f"by one tab each."
         )
-    values = dict(zip(columns.names, fields))
+    return dict(zip(columns.names, fields))
+
+
+def _with_label(path: Path, rows: list[tuple[int, dict[str, str]]], name: str) -> list[tuple[int, dict[str, str]]]:
+    """Return the rows that have a label, and warn of the others: Quora's own file has two of them."""
+    found = [row for row in rows if row[1][name].strip()]
+    without = [number for number, values in rows if not values[name].strip()]
+    if not found:
+        raise DataError(f"{path}, line {without[0]}: the label is empty, as in all rows.")
+    if without:
+        lines = f"{', '.join(map(str, without[:3]))}{' …' if len(without) > 3 else ''}"
+        logger.warning(f"{path}: {len(without):,} of {len(rows):,} rows have no label and are left out: line {lines}.")
+    return found
+
+
+def _example(path: Path, number: int, values: dict[str, str], columns: Columns) -> Example:
     texts = tuple(" ".join(values[name].split()) for name in columns.texts)
     for name, text in zip(columns.texts, texts):
         if not text:
             raise DataError(f"{path}, line {number}: the text in column {name!r} is empty.")
-    label = None if columns.label is None else _label(path, number, values[columns.label].strip(), columns, texts)
-    return Example(number, texts, label)
+    label = "" if columns.label is None else values[columns.label].strip()
+    return Example(number, texts, _label(path, number, label, columns, texts) if label else None)
 
 
 def _label(path: Path, number: int, label: str, columns: Columns, texts: Sequence[str]) -> str:
     place = f"{path}, line {number}: {columns.label} {label!r}"
-    if not label:
-        raise DataError(f"{place}: the label is empty.")
     if columns.kind == BINARY and (label := label.removesuffix(".0")) not in ("0", "1"):
         raise DataError(f"{place} is neither 0 nor 1.")
     if columns.kind == SCORE and not 0 <= _number(label) <= HIGHEST:
@@ -190,7 +210,7 @@ def read_texts(path: Path, texts: int) -> tuple[Columns | None, list[Example]]:
     Raises:
         DataError: naming file and line of an empty or missing text.
     """
-    names = next(iter(read_lines(path)), "").split("\t")
+    names = fields_of(next(iter(read_lines(path)), ""))
     if any(name in names for name in _SINGLE) or any(set(pair) <= set(names) for pair in _PAIRS):
         return read_examples(path, labelled=False)
     examples = []

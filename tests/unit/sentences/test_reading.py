@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,7 +47,7 @@ def test_columns_are_found_by_their_names(tmp_path: Path, name: str) -> None:
     [
         ("sentence\tlabel\nfine\t1\n \t0\n", "line 3: the text in column 'sentence' is empty"),
         ("sentence\tlabel\nfine\n", "line 2: 1 columns, and the first line has 2"),
-        ("sentence\tlabel\nfine\t\n", "line 2: label '': the label is empty"),
+        ("sentence\tlabel\nfine\t\ngood\t \n", "line 2: the label is empty, as in all rows"),
         ("id\tlabel\n1\t1\n", "line 1: no column with text"),
         ("id\tsentence\n1\tfine\n", "line 1: no column with labels"),
         ("sentence1\tsentence2\tsimilarity\na\tb\t5.01\n", "line 2: similarity '5.01' is no score from 0 to 5"),
@@ -61,6 +63,52 @@ def test_bad_rows_are_named_by_file_and_line(tmp_path: Path, text: str, message:
         read_examples(written(tmp_path, text))
     assert message in str(error.value)
     assert "train.tsv" in str(error.value)
+
+
+SAID = [
+    'He said "no".',
+    'a\ttab and "quotes"',
+    "two\nlines",
+    '"All of it."',
+    "plain",
+    '"',
+    'ends in "quotes"',
+    '""',
+    "a,b",
+]
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize("names", [("id", "sentence", "label"), ("id", "label", "sentence")])
+def test_what_a_csv_writer_quoted_is_read_as_it_was(tmp_path: Path, names: tuple[str, ...], quoting: Any) -> None:
+    path = tmp_path / "train.csv"
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.DictWriter(stream, names, delimiter="\t", quoting=quoting, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({"id": number, "sentence": text, "label": number % 2} for number, text in enumerate(SAID))
+    _, examples = read_examples(path)
+    assert [each.texts[0] for each in examples] == [" ".join(text.split()) for text in SAID]
+    assert [each.label for each in examples] == [str(number % 2) for number in range(len(SAID))]
+    assert read_texts(path, 1)[1] == examples
+
+
+def test_quotes_that_no_csv_writer_wrote_stay_as_in_glue(tmp_path: Path) -> None:
+    said = ['"Well .', 'so " it', '" Fine " , he said', '"Closed ."', '"', 'done "']
+    _, examples = read_examples(written(tmp_path, "label\tsentence\n" + "".join(f"1\t{text}\n" for text in said)))
+    assert [each.texts[0] for each in examples] == said
+    with pytest.raises(InputError, match="line 3: 1 columns"):
+        read_examples(written(tmp_path, 'label\tsentence\n1\t"Well .\nno tab\n1\tfine\n'))
+
+
+def test_rows_without_a_label_are_left_out_and_told_but_still_labelled_by_a_model(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = written(tmp_path, "sentence1\tsentence2\tis_duplicate\na\tb\t1.0\nc\td\t\n\te\t\ng\th\t0.0\n")
+    _, examples = read_examples(path)
+    assert [(each.line, each.label) for each in examples] == [(2, "1"), (5, "0")]
+    assert "2 of 4 rows" in caplog.text
+    path = written(tmp_path, "sentence1\tsentence2\tis_duplicate\na\tb\t1.0\nc\td\t\n")
+    assert [each.label for each in read_texts(path, 2)[1]] == ["1", None]
 
 
 def test_files_of_a_folder_and_behind_a_prefix(tmp_path: Path) -> None:
