@@ -70,7 +70,7 @@ def trained_tokenizer(kind: str, model_type: str) -> Any:
         made.pre_tokenizer, made.decoder = pre_tokenizers.BertPreTokenizer(), decoders.WordPiece()
         made.train_from_iterator(text, trainers.WordPieceTrainer(vocab_size=500, special_tokens=special))
         made.post_processor = processors.TemplateProcessing(
-            "[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+            "[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
         )
         names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), special))
         return wrap(tokenizer_object=made, **names)
@@ -97,7 +97,8 @@ def trained_tokenizer(kind: str, model_type: str) -> Any:
     if len(special) == 1:
         return wrap(tokenizer_object=made, bos_token=special[0], eos_token=special[0], unk_token=special[0])
     frame = "<s> $A" if model_type in CAUSAL else "$A </s>" if model_type.endswith("t5") else "<s> $A </s>"
-    made.post_processor = processors.TemplateProcessing(frame, special_tokens=[("<s>", 0), ("</s>", 2)])
+    pair = f"{frame} {frame.replace('$A', '$B').replace('<s>', '</s>')}"  # in one segment, as RoBERTa's
+    made.post_processor = processors.TemplateProcessing(frame, pair, special_tokens=[("<s>", 0), ("</s>", 2)])
     names = dict(zip(("bos_token", "pad_token", "eos_token", "unk_token", "mask_token"), special))
     return wrap(tokenizer_object=made, **names)
 

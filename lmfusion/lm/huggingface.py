@@ -117,6 +117,7 @@ class HuggingFaceLM(AdaptableLM):
         }
         lm = cls.build(config, tokenizer.symbols, **given)
         assert isinstance(lm, HuggingFaceLM)
+        lm.config["segments"] = tokenizer.has_segments and getattr(lm.model.config, "type_vocab_size", 0) > 1
         lm.model.load_state_dict(
             {key: weight.to(DTYPES[lm.config["dtype"]]) for key, weight in weights.items()}, assign=True
         )
@@ -187,7 +188,10 @@ class HuggingFaceLM(AdaptableLM):
             rows = rows[:, :longest]
         mask = (~layout.padding[:, : rows.size(1)]).long() if layout.has_padding else None
         found = self.model(
-            input_ids=self.model_rows(rows), attention_mask=mask, output_hidden_states=LAYERS in want, **self._options()
+            input_ids=self.model_rows(rows),
+            attention_mask=mask,
+            output_hidden_states=LAYERS in want,
+            **self._options(rows),
         )
 
         def restore(state: Tensor) -> Tensor:
@@ -195,9 +199,12 @@ class HuggingFaceLM(AdaptableLM):
 
         return self._wanted(found, want, restore)
 
-    def _options(self) -> dict[str, Any]:
-        """Return further arguments of the model."""
-        return {}
+    def _options(self, rows: Tensor) -> dict[str, Any]:
+        """Return further arguments of the model for left-aligned rows of dictionary ids: a pair's segments, 0 and 1."""
+        if not self.config["segments"]:
+            return {}
+        ends = rows.eq(self.vocabulary.closing).long()
+        return {"token_type_ids": (ends.cumsum(1) - ends).clamp(max=1)}
 
     def _wanted(self, found: Any, want: AbstractSet[str], restore: Any = lambda state: state) -> LMStates:
         states = LMStates(top=restore(found.last_hidden_state) if TOP in want else None)

@@ -35,7 +35,7 @@ class HuggingFaceCausalLM(HuggingFaceLM):
         first = torch.where(rows[:, :1].eq(self.vocabulary.closing), bos, ids[:, :1])
         return torch.cat([first, ids[:, 1:]], dim=1)
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, rows: Tensor) -> dict[str, Any]:
         """Return that no keys and values are kept."""
         return {"use_cache": False}
 

@@ -30,6 +30,8 @@ class HuggingFaceConfig:
         attention_dropout: replaces that of the settings.
         lora: rank of the low-rank adapters that are trained in place of the weights; None: there are none.
         dtype: of the weights, one of :data:`DTYPES`; 16 bits are for frozen models.
+        segments: whether the second text of a pair has segment 1, as in pretraining; checkpoints from before that was
+            so have 0.
     """
 
     model_type: str
@@ -42,3 +44,4 @@ class HuggingFaceConfig:
     attention_dropout: float | None = None
     lora: int | None = None
     dtype: str = "float32"
+    segments: bool = False

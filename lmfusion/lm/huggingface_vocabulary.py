@@ -62,6 +62,14 @@ class TokenizerVocabulary(Vocabulary):
         """Turn ids of the dictionary (any shape) into the model's."""
         return self.model_ids[tokens]
 
+    def is_padding(self, ids: Tensor) -> Tensor:
+        """Tell where the model's ids, B x T of left-aligned rows, are padding.
+
+        A model without a symbol for it has its end symbol there, and that of the row then counts as padding, too.
+        """
+        words = ids.ne(self.model_ids[self.padding_idx])
+        return words.flip(1).cumsum(1).flip(1).eq(0)
+
     def encode(self, text: str) -> Tensor:
         """Turn text into framed ids of the dictionary, 1 x T.
 

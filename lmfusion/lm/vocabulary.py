@@ -143,6 +143,10 @@ class Vocabulary(nn.Module):
         front = words.new_tensor(self.opening).expand(words.size(0), -1)
         return Framed(torch.cat([front, words], dim=1), slice(len(self.opening), None))
 
+    def is_padding(self, ids: Tensor) -> Tensor:
+        """Tell where the ids that the model's token embedding reads, B x T, are padding."""
+        return ids.eq(self.padding_idx)
+
     def pair(self, first: Tensor, second: Tensor) -> Tensor:
         """Join two sentences (T1 and T2 ids) into one row of ids: opening, first, closing, second, closing."""
         closing = first.new_tensor([self.closing])

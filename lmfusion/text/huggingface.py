@@ -177,6 +177,11 @@ class PieceTokenizer:
         normalizer = self.tokenizer.normalizer
         return normalizer is None or "A" in normalizer.normalize_str("A")
 
+    @property
+    def has_segments(self) -> bool:
+        """Return whether it gives the second text of a pair another segment than the first, as BERT's does."""
+        return 1 in self.tokenizer.encode("a", "a").type_ids
+
     def dictionary_text(self) -> str:
         """Return the content of fairseq's dict.txt: each symbol behind the four of fairseq, with a count of 1."""
         return "".join(f"{symbol} 1\n" for symbol in self.symbols[len(ROLES) :])

@@ -74,7 +74,7 @@ class SentenceTasksCriterion(FairseqCriterion):
             lambda one, other: distance(head.spec.kind, one, other, words),
             partial(plain, name, rows),
             None if averaged is None else lambda: averaged.train(plain.training)(name, rows),
-            Changes((plain.lm.token_embedding, plain.lm.padding_idx)),
+            Changes((plain.lm.token_embedding, plain.lm.vocabulary.is_padding)),
             update,
             rows[0].device,
         )

@@ -42,11 +42,11 @@ class Ball:
     noise: float = 1e-5
     norm: str = INF
 
-    def size(self, change: Tensor) -> Tensor:
-        """Return the norm of each example's change, B x T x C -> B x 1 x 1."""
-        flat = change.flatten(1)
+    def size(self, changes: Sequence[Tensor]) -> Tensor:
+        """Return the norm of what changes of each example, tensors of B x T x C together: B x 1 x 1."""
+        flat = torch.cat([change.flatten(1) for change in changes], dim=1)
         norm = flat.abs().amax(1) if self.norm == INF else flat.norm(dim=1)
-        return norm.view(-1, *[1] * (change.dim() - 1))
+        return norm.view(-1, 1, 1)
 
     def check(self, lost: float) -> None:
         """Refuse settings whose changes are lost in half precision: the search would find a distance of 0.
@@ -65,25 +65,27 @@ class Ball:
                 f"SMART would do nothing: give more (0.01), or train without --fp16 and --bf16."
             )
 
-    def into(self, change: Tensor) -> Tensor:
-        """Project changes, B x T x C, onto the ball."""
+    def into(self, changes: Sequence[Tensor]) -> list[Tensor]:
+        """Project changes, tensors of B x T x C that belong to the same B examples, onto the ball."""
         if self.norm == INF:
-            return change.clamp(-self.epsilon, self.epsilon)
-        return change * (self.epsilon / self.size(change).clamp(min=_NO_DIVISION_BY_ZERO)).clamp(max=1.0)
+            return [change.clamp(-self.epsilon, self.epsilon) for change in changes]
+        scale = (self.epsilon / self.size(changes).clamp(min=_NO_DIVISION_BY_ZERO)).clamp(max=1.0)
+        return [change * scale for change in changes]
 
 
 class Changes:
     """Adds a change to what embeddings give, in the order of their calls within a pass.
 
     Args:
-        embeddings: modules, ids (B x T) -> vectors (B x T x C), each with the id of padding, where nothing is changed.
+        embeddings: modules, ids (B x T) -> vectors (B x T x C), each with a function that tells where such ids are
+            padding (B x T), where nothing is changed.
 
     Attributes:
         masks: of the calls that were seen, B x T x C, 1 at words and 0 at padding; float32, as changes are.
         lost: of these calls in half precision, the change that is rounded away at a number of their usual size.
     """
 
-    def __init__(self, *embeddings: tuple[nn.Module, int]) -> None:
+    def __init__(self, *embeddings: tuple[nn.Module, Callable[[Tensor], Tensor]]) -> None:
         self.embeddings = embeddings
         self.masks: list[Tensor] = []
         self.lost: list[Tensor] = []
@@ -95,7 +97,7 @@ class Changes:
         padding = dict(self.embeddings)
 
         def note(embedding: nn.Module, inputs: Sequence[Tensor], output: Tensor) -> None:
-            words = inputs[0].ne(padding[embedding]).unsqueeze(-1)
+            words = (~padding[embedding](inputs[0])).unsqueeze(-1)
             # Half precision has no room for squares of changes, nor for what keeps a division by them from being 0 / 0.
             precise = torch.promote_types(output.dtype, torch.float32)
             self.masks.append(words.to(precise).expand_as(output))
@@ -188,18 +190,15 @@ def most_distant(
     Raises:
         InputError: if a language model passes no gradients on to its embeddings.
     """
-    current = [
-        ball.into(torch.randn(mask.shape, generator=generator).to(mask) * ball.noise * mask) for mask in changes.masks
-    ]
+    masks = changes.masks
+    current = ball.into([torch.randn(mask.shape, generator=generator).to(mask) * ball.noise * mask for mask in masks])
     for _ in range(ball.steps):
         tried = [change.detach().requires_grad_() for change in current]
         with torch.enable_grad(), changes.added(tried):
             found = apart(run(), clean.detach())
-        ascent = (_gradients(found, tried), tried, changes.masks)
-        current = [
-            ball.into(change.detach() + ball.step_size * g * mask / ball.size(g).clamp(min=_NO_DIVISION_BY_ZERO))
-            for g, change, mask in zip(*ascent)
-        ]
+        gradients = _gradients(found, tried)
+        step = ball.step_size / ball.size(gradients).clamp(min=_NO_DIVISION_BY_ZERO)
+        current = ball.into([change.detach() + step * g * mask for g, change, mask in zip(gradients, tried, masks)])
     with changes.added(current):
         return apart(run(), clean)
 

@@ -128,7 +128,7 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
             lambda one, other: distance(TAGS, one, other, words),
             partial(run, plain),
             None if averaged is None else former,
-            Changes(*((lm.token_embedding, lm.padding_idx) for lm in lms)),
+            Changes(*((lm.token_embedding, lm.vocabulary.is_padding) for lm in lms)),
             update,
             sample["target"].device,
         )

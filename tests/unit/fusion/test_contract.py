@@ -244,9 +244,10 @@ def test_heads_stand_on_every_family(make_lm: Any, shake: Any, family: str, fusi
     together = [model("a", [batch])[1:], model("b", [batch, batch])[1:], model("c", [batch])[1, : len(rows[1])]]
     for one, other in zip(alone, together, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=2e-5)
-    changes = Changes((model.lm.token_embedding, model.lm.padding_idx))
+    changes = Changes((model.lm.token_embedding, model.lm.vocabulary.is_padding))
     with changes.seen():
         plain = model("a", [batch])
+    assert [int(mask[..., 0].sum()) for mask in changes.masks] == [int(batch.ne(lm.padding_idx).sum())]
     with changes.added([mask * torch.randn(mask.shape) for mask in changes.masks]):
         assert (model("a", [batch]) - plain).abs().max() > 1e-5
     before = state_fingerprint(model.lm)

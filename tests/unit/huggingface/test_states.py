@@ -62,6 +62,30 @@ def test_states_are_those_of_transformers_whatever_the_padding(saved_models: Sav
                 torch.testing.assert_close(ours[number, part], own[0], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("model_type", ENCODERS)
+@torch.no_grad()
+def test_the_texts_of_a_pair_are_in_the_segments_of_pretraining(saved_models: Saved, model_type: str) -> None:
+    """Of BERT and those like it 0 and 1; checkpoints from before that was so keep 0 for both."""
+    import transformers
+
+    folder = saved_models(model_type)
+    lm = lmfusion.load_lm(folder)
+    frame = len(lm.vocabulary.opening)
+    first, second = (lm.encode(text)[0, frame:-1] for text in TEXTS[:2])
+    row = lm.vocabulary.pair(first, second)
+    later = torch.arange(len(row)) > frame + len(first)
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    model = model.get_encoder() if model.config.is_encoder_decoder else model
+    ids = lm.vocabulary.to_model(row)[None]
+    segments = {"token_type_ids": later.long()[None]} if model_type in ("bert", "electra") else {}
+    expected = {True: model(input_ids=ids, **segments), False: model(input_ids=ids)}
+    for given, wanted in ((lm.config, expected[True]), ({**lm.config, "segments": False}, expected[False])):
+        again = type(lm).build(given, lm.symbols)
+        again.load_state_dict(lm.state_dict())
+        top = again.eval().top_state(padded([row], left=True, width=len(row) + 3))
+        torch.testing.assert_close(top[0, 3:], wanted.last_hidden_state[0], rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("model_type", DECODERS)
 @torch.no_grad()
 def test_step_by_step_with_a_changing_beam_is_the_whole_pass(saved_models: Saved, model_type: str) -> None:

@@ -25,7 +25,7 @@ def test_the_greatest_distance_of_a_linear_model(norm: str, expected: float, ste
     """f(x) = w·x with w = (3, -4) and the squared distance: ε² times the square of the dual norm of w, ε = 0.1."""
     embedding, weight = nn.Embedding(4, 2, padding_idx=1), torch.tensor([3.0, -4.0])
     tokens = torch.tensor([[2], [3]])
-    changes = Changes((embedding, 1))
+    changes = Changes((embedding, lambda ids: ids.eq(1)))
 
     def run() -> Tensor:
         return embedding(tokens)[:, 0] @ weight
@@ -37,13 +37,29 @@ def test_the_greatest_distance_of_a_linear_model(norm: str, expected: float, ste
     assert float(found) == pytest.approx(expected, rel=1e-5)
 
 
+@pytest.mark.parametrize(("norm", "expected"), [("2", 0.5), ("inf", 1.96)])
+def test_both_texts_of_a_pair_are_in_one_ball(norm: str, expected: float) -> None:
+    """f(u, v) = w·u + w·v: ε² times the square of the dual norm of (w, w)."""
+    embedding, weight = nn.Embedding(6, 2, padding_idx=1), torch.tensor([3.0, -4.0])
+    changes = Changes((embedding, lambda ids: ids.eq(1)))
+
+    def run() -> Tensor:
+        return sum(embedding(torch.tensor(ids))[:, 0] @ weight for ids in ([[2], [3]], [[4], [5]]))
+
+    with changes.seen():
+        clean = run()
+    ball = Ball(epsilon=0.1, steps=3, step_size=1.0, norm=norm)
+    found = most_distant(run, clean, changes, F.mse_loss, ball, torch.Generator().manual_seed(1))
+    assert float(found) == pytest.approx(expected, rel=1e-5)
+
+
 @pytest.mark.parametrize("norm", ["2", "inf"])
 def test_changes_stay_in_the_ball_of_each_example(norm: str) -> None:
     change = torch.randn(3, 4, 5, generator=torch.Generator().manual_seed(1)) * torch.tensor([1e-4, 1.0, 9.0]).view(
         3, 1, 1
     )
     ball = Ball(epsilon=0.3, norm=norm)
-    within = ball.into(change)
+    (within,) = ball.into([change])
     sizes = [float(row.abs().max() if norm == "inf" else row.flatten().norm()) for row in within]
     assert all(size <= 0.3 + 1e-6 for size in sizes)
     assert torch.equal(within[0], change[0])
@@ -52,7 +68,7 @@ def test_changes_stay_in_the_ball_of_each_example(norm: str) -> None:
 
 def test_padding_is_not_changed() -> None:
     embedding = nn.Embedding(10, 3, padding_idx=1)
-    changes = Changes((embedding, 1))
+    changes = Changes((embedding, lambda ids: ids.eq(1)))
     with changes.seen():
         embedding(ROWS)
     (mask,) = changes.masks
