@@ -3,26 +3,30 @@
 #
 # No numbers of a block, which is what folders are begun with: MADE_UP, sentences of plain text that are translated or copied
 # (20,000); TAG, a word in front of back-translated sources (none); BACK_FLAGS of their translation (none); SYNTHETIC, their
-# translation (made by a model that is trained for it).
+# translation (made by a model that is trained for it). MADE_UP_DIR is where such text is put ($DATA_DIR), PAIRS the number
+# of real pairs that reports give ($BITEXT_LINES), PREPARE_FLAGS are of data-prep/prepare.py.
 set -euo pipefail
+PREPARE_FLAGS=()
 
 # made_up_pairs NAME SOURCE TARGET FLAGS...: from here on this row trains on the bitext and on the made-up pairs in two files,
-# see lmfusion/text/synthetic.py for FLAGS. NAME: of the folder in $DATA_DIR.
+# see lmfusion/text/synthetic.py for FLAGS. NAME: of the folder they are put in.
 made_up_pairs() {
-    local folder="$DATA_DIR/$1-with-$BITEXT_LINES" source="$2" target="$3"
+    local folder="${MADE_UP_DIR:-$DATA_DIR}/$1-with-${PAIRS:-$BITEXT_LINES}" source="$2" target="$3"
     shift 3
     [[ -d "$folder/corpus" ]] || python -m lmfusion.text.synthetic "$CORPUS" -s "$SRC" -t "$TGT" --pairs "$BITEXT_LINES" \
         --add "$source" "$target" --out "$folder/corpus" "$@"
     DATA_DIR="$folder" BITEXT_LINES="$(wc -l <"$folder/corpus/train.$SRC")"
-    prepare "$folder/corpus" --spm "$SPM" --dict "$DICT" --lm-langs
+    prepare "$folder/corpus" --spm "$SPM" --dict "$DICT" --lm-langs ${PREPARE_FLAGS[@]+"${PREPARE_FLAGS[@]}"}
 }
 
 # plain_text LANG: the first MADE_UP lines of the corpus' plain text of a language; sets PLAIN to the file.
 plain_text() {
-    local count="${MADE_UP:-20000}"
-    PLAIN="$DATA_DIR/plain-$count.$1"
+    local count="${MADE_UP:-20000}" read=(xz -dc "$CORPUS/mono.train.$1.xz")
+    PLAIN="${MADE_UP_DIR:-$DATA_DIR}/plain-$count.$1"
     [[ ! -f "$PLAIN" ]] || return 0
-    xz -dc "$CORPUS/mono.train.$1.xz" | awk -v n="$count" 'NR <= n' >"$PLAIN.partial"
+    [[ ! -f "$CORPUS/mono.train.$1" ]] || read=(cat "$CORPUS/mono.train.$1")
+    mkdir -p "$(dirname "$PLAIN")"
+    "${read[@]}" | awk -v n="$count" 'NR <= n' >"$PLAIN.partial"
     mv "$PLAIN.partial" "$PLAIN"
 }
 

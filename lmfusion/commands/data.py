@@ -49,7 +49,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     files.add_argument("-t", "--target-lang", metavar="XX", help="of the target")
     files.add_argument("--text-lang", metavar="XX", help="language of both sides, where one is the other's summary")
     files.add_argument(
-        "--text", nargs="+", type=Path, default=[], metavar="FILE",
+        "--text", action="extend", nargs="+", type=Path, default=[], metavar="FILE",
         help="plain text for the language models, plain.en plain.fr … (default: the training pairs' own sides)",
     )  # fmt: skip
     files.add_argument("--held-out", type=int, default=1000, metavar="N", help="pairs for valid, and for test (1000)")

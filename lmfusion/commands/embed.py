@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
         more=". It needs gensim: pip install 'lmfusion[static]'.",
     )
     corpus = "text encoded as the data are (BPE), one sentence a line; .gz and .xz too"
-    parser.add_argument("--corpus", metavar="TEXT", nargs="+", type=Path, required=True, help=corpus)
+    parser.add_argument("--corpus", metavar="TEXT", action="extend", nargs="+", type=Path, required=True, help=corpus)
     parser.add_argument("--out", metavar="FILE", type=Path, required=True, help="file to write, in word2vec's format")
     parser.add_argument("--binary", action="store_true", help="write word2vec's binary format")
     mode = "skipgram: a word predicts its neighbours; cbow: they predict it (default: skipgram)"
@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=kind, metavar="N", default=default, help=f"{meaning} (default: {default:g})")
     words = "words whose nearest neighbours are shown at the end (default: a few frequent ones)"
-    parser.add_argument("--neighbours", metavar="WORD", nargs="+", help=words)
+    parser.add_argument("--neighbours", metavar="WORD", action="extend", nargs="+", help=words)
     parser.set_defaults(run=run)
 
 

@@ -27,6 +27,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "runs",
         metavar="RUN",
+        action="extend",
         nargs="+",
         help="run folders, or folders of such; ROW=RUN chooses the row of a run, which its flags tell otherwise",
     )
@@ -39,6 +40,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--curves",
         metavar="NAME",
+        action="extend",
         nargs="+",
         default=[],
         help="runs whose learning curves are shown, as the page names them (default: the first seed of each row)",

@@ -62,6 +62,7 @@ def _add_rouge(metrics: Any) -> None:
     parser.add_argument(
         "--exceptions",
         metavar="FILE",
+        action="extend",
         nargs="+",
         default=[],
         help="irregular words and their base forms in WordNet's format (noun.exc, …), which ROUGE-1.5.5.pl uses where "

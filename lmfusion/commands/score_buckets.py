@@ -29,7 +29,7 @@ def add(metrics: Any) -> None:
     example = "lmfusion score buckets --hyp baseline=base.de mix=mix.de --src test.en --ref test.de --out figures"
     parser = add_command(metrics, "buckets", text, example)
     text = "two or more systems; the first is what the others are compared with"
-    parser.add_argument("--hyp", metavar="NAME=FILE", nargs="+", required=True, help=text)
+    parser.add_argument("--hyp", metavar="NAME=FILE", action="extend", nargs="+", required=True, help=text)
     parser.add_argument("--src", metavar="FILE", required=True, help="raw source text, one sentence per line")
     parser.add_argument("--ref", metavar="FILE", required=True, help="raw reference text")
     parser.add_argument("--train", metavar="FILE", help="raw target side of the training pairs, for rare words")

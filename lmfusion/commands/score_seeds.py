@@ -17,9 +17,16 @@ def add(metrics: Any) -> None:
         metrics, "seeds", text, "lmfusion score seeds --hyp mix.1 mix.2 mix.3 --baseline base.1 base.2 --ref test.de"
     )
     parser.add_argument(
-        "--hyp", metavar="FILE", nargs="+", required=True, help="hypotheses, detokenized, one file a seed"
+        "--hyp",
+        metavar="FILE",
+        action="extend",
+        nargs="+",
+        required=True,
+        help="hypotheses, detokenized, one file a seed",
     )
-    parser.add_argument("--baseline", metavar="FILE", nargs="+", required=True, help="those of the other row")
+    parser.add_argument(
+        "--baseline", metavar="FILE", action="extend", nargs="+", required=True, help="those of the other row"
+    )
     parser.add_argument("--ref", metavar="FILE", action="append", required=True, help="references, one per line")
     parser.add_argument("--language-pair", metavar="PAIR", help="for targets zh, ja and ko (en-zh): their tokenization")
     parser.add_argument("--json", action="store_true", help="print JSON")

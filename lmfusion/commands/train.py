@@ -31,7 +31,9 @@ def add(commands: Any) -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for runs and report")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of all runs (default: 1)")
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at once (default: one a GPU, else one a core)")
-    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=N", help="numbers of recipes, S2S_DROPOUT=0.3")
+    parser.add_argument(
+        "--set", action="extend", nargs="+", default=[], metavar="NAME=N", help="numbers of recipes, S2S_DROPOUT=0.3"
+    )
     parser.add_argument("--title", default="", help="of the report")
     parser.set_defaults(run=run, check=check)
 
@@ -76,7 +78,8 @@ def _numbers(args: argparse.Namespace) -> dict[str, str]:
 
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion train DATA --out DIR``."""
-    from lmfusion.rows.train import Asked, read_data, train
+    from lmfusion.rows.asked import Asked
+    from lmfusion.rows.train import read_data, train
 
     check(args)
     asked = Asked(

@@ -12,6 +12,9 @@ PASSES = 4
 """Over the plain text, of a language model."""
 FEW = 20_000
 """Pairs up to which an LSTM is to begin with: with 10,000 it has twice the transformer's BLEU (docs/own_text.md)."""
+MADE_UP = 2
+"""Lines of plain text that are back-translated, for each pair: as many as were tried with 10,000 pairs (RESULTS.md)."""
+MOST_MADE_UP = 200_000
 SHORT_DROPOUT = 0.2
 """Highest dropout of rows that get no more than half of the updates of their amount of text: with 10,000 pairs 0.3 is
 better for 8,000 updates and worse for 4,000 (RESULTS.md)."""
@@ -97,6 +100,7 @@ def numbers(data: Prepared) -> dict[str, str]:
         "S2S_WARMUP": row.warmup,
         "S2S_TOKENS": row.tokens,
         "S2S_UPDATES": row.updates,
+        "MADE_UP": min(MADE_UP * data.pairs, MOST_MADE_UP),
     }
     return schedules({name: str(value) for name, value in {**lm, **seq2seq}.items()})
 

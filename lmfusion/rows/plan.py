@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lmfusion.errors import InputError
 from lmfusion.rows import amounts
-from lmfusion.rows.scripts import defaults, pretrains
+from lmfusion.rows.scripts import REVERSE, defaults, pretrains
 from lmfusion.rows.settable import is_number, wanted_instead
 from lmfusion.runs.provenance import hash_file
 from lmfusion.runs.record import write_json
@@ -25,8 +25,13 @@ RESERVE = 0.85
 """Of the minutes left to training: the rest goes to starting, validating, translating."""
 SLOWER_BESIDE = 1.15
 """How much longer an update takes beside another run than alone."""
+TRANSLATED = 0.1
+"""Updates of the model of the other direction in whose time it translates a line of plain text: 0.09 were measured."""
+MOST_TRANSLATING = 0.15
+"""Of the time left, that it translates for."""
 LEAST = 100
 """Updates below which a schedule makes no sense."""
+_NEEDED = ("LM_UPDATES", "S2S_UPDATES")
 MOST = 0.5
 """Share of the updates by the amount of text below which it is said what the minutes cut."""
 
@@ -105,9 +110,15 @@ def read(out: Path) -> Plan | None:
     if not path.is_file():
         return None
     try:
-        return Plan(**json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
+        found = Plan(**json.loads(path.read_text(encoding="utf-8")))
+        if type(found.numbers) is not dict or not all(type(value) is str for value in found.numbers.values()):
+            raise ValueError("its numbers are no texts by name")
+        if missing := [name for name in _NEEDED if name not in found.numbers]:
+            raise ValueError(f"it has no {', '.join(missing)}")
+        check_numbers(found.numbers)
+    except (ValueError, TypeError, InputError) as error:
         raise InputError(f"{path}: is damaged ({error}). Delete it; runs that began stay as they are.") from error
+    return found
 
 
 def check_same(before: Plan, now: Plan, out: Path) -> None:
@@ -140,13 +151,21 @@ def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float
     check_minutes(minutes, spent, seconds, jobs)
     stages = _stages(seconds, jobs)
     left = (minutes - spent) * 60 * RESERVE
+    line, lines = TRANSLATED * seconds.get(REVERSE, 0.0), int(plan.numbers["MADE_UP"])
+    if line and "MADE_UP" not in plan.set:
+        lines = min(lines, max(1, int(MOST_TRANSLATING * left / line)))
+    left -= line * lines
+    if left <= 0:
+        raise InputError(
+            f"--minutes {minutes:g}: too short to translate {lines:,} lines: give a smaller --set MADE_UP."
+        )
     fitting = {
         name: str(min(int(plan.numbers[name]), int(share * left / one))) for name, (one, share) in stages.items()
     }
     free = {name: value for name, value in fitting.items() if name not in plan.set}
     if 2 * int(free.get("S2S_UPDATES", plan.numbers["S2S_UPDATES"])) <= int(plan.numbers["S2S_UPDATES"]):
         free["S2S_DROPOUT"] = str(min(float(plan.numbers["S2S_DROPOUT"]), amounts.SHORT_DROPOUT))
-    numbers = amounts.schedules({**plan.numbers, **free})
+    numbers = amounts.schedules({**plan.numbers, **free, "MADE_UP": str(lines)})
     return Plan(plan.data, plan.seed, plan.language_models, plan.set, {**numbers, **plan.set})
 
 
@@ -165,7 +184,9 @@ def check_minutes(minutes: float, spent: float, seconds: Mapping[str, float], jo
 def whole_minutes(plan: Plan, spent: float, seconds: Mapping[str, float], jobs: int) -> float:
     """Return the minutes that all updates of a plan take, with those that are over; see :func:`within`."""
     stages = _stages(seconds, jobs)
-    return spent + sum(one * int(plan.numbers[name]) for name, (one, _) in stages.items()) / 60 / RESERVE
+    translating = TRANSLATED * seconds.get(REVERSE, 0.0) * int(plan.numbers["MADE_UP"])
+    updates = sum(one * int(plan.numbers[name]) for name, (one, _) in stages.items())
+    return spent + (updates + translating) / 60 / RESERVE
 
 
 def what_is_cut(wanted: Mapping[str, str], fitting: Mapping[str, str], whole: float) -> str:
@@ -188,13 +209,23 @@ def what_is_cut(wanted: Mapping[str, str], fitting: Mapping[str, str], whole: fl
 
 
 def _stages(seconds: Mapping[str, float], jobs: int) -> dict[str, tuple[float, float]]:
-    """Return seconds of one update of all that runs in a stage, and the stage's share of the time, by its number."""
-    lms = [value for name, value in seconds.items() if pretrains(name)]
+    """Return seconds of one update of all that has a number of updates, and its share of the time, by that number.
+
+    The model of the other direction has as many updates as the rows, and is trained before them.
+    """
+    lms = [value for name, value in seconds.items() if pretrains(name) and name != REVERSE]
     rows = [value for name, value in seconds.items() if not pretrains(name)]
-    share = LM_SHARE if lms and rows else 1.0 if lms else 0.0
+    reverse = [seconds[REVERSE]] if REVERSE in seconds else []
+    share = LM_SHARE if lms and (rows or reverse) else 1.0 if lms else 0.0
     found = {}
-    for name, costs, part in (("LM_UPDATES", lms, share), ("S2S_UPDATES", rows, 1 - share)):
-        if costs:
-            beside = SLOWER_BESIDE if min(jobs, len(costs)) > 1 else 1.0
-            found[name] = (beside * max(sum(costs) / jobs, max(costs)), part)
+    for name, stages, part in (("LM_UPDATES", [lms], share), ("S2S_UPDATES", [rows, reverse], 1 - share)):
+        one = sum(_together(costs, jobs) for costs in stages if costs)
+        if one:
+            found[name] = (one, part)
     return found
+
+
+def _together(costs: Sequence[float], jobs: int) -> float:
+    """Return the seconds in which every one of some runs has made an update."""
+    beside = SLOWER_BESIDE if min(jobs, len(costs)) > 1 else 1.0
+    return beside * max(sum(costs) / jobs, max(costs))

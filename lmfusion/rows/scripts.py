@@ -17,9 +17,11 @@ PACKAGE = Path(__file__).resolve().parents[1]
 SOURCE_LM, TARGET_LM, SOURCE_BERT = "lm", "causal_lm", "bert_lm"
 DENOISERS = {"denoising": "denoiser", "lstm_denoising": "lstm_denoiser"}
 """Rows that start from a denoiser, and its script, which its run folder is called as: it is of both languages."""
+REVERSE = "reverse"
+"""The script that translates the other way, for rows with back-translation, and its run folder."""
 FOLDERS = {SOURCE_LM: "lm", TARGET_LM: "causal", SOURCE_BERT: "bert"}
 """What the run folders of language models are called, in front of the language."""
-LATER = {"LSTM_LAYERS": "1"}
+LATER = {"LSTM_LAYERS": "1", "MADE_UP": "20000"}
 """Numbers that are not among those which a folder is begun with, so that older folders can have rows with them."""
 _NUMBER = re.compile(r'"\$\{([A-Z][A-Z0-9_]*):=([^}]*)\}"')
 
@@ -45,7 +47,12 @@ def rows() -> list[str]:
 
 def pretrains(script: str) -> bool:
     """Tell whether a script trains what rows read or start from, and is no row."""
-    return script in FOLDERS or script in DENOISERS.values()
+    return script in FOLDERS or script in DENOISERS.values() or script == REVERSE
+
+
+def is_back_translated(row: str) -> bool:
+    """Tell whether a row trains on plain text of the target language and its translation, too."""
+    return "back_translation" in row
 
 
 def check_rows(names: Sequence[str]) -> None:
@@ -70,7 +77,8 @@ def needs(row: str) -> list[str]:
         return [DENOISERS[row]]
     if row.endswith("_causal"):
         return [TARGET_LM]
-    return [script for side, script in (("src_", SOURCE_LM), ("tgt_", TARGET_LM)) if side in row]
+    lms = [script for side, script in (("src_", SOURCE_LM), ("tgt_", TARGET_LM)) if side in row]
+    return [*lms, *([REVERSE] if is_back_translated(row) else [])]
 
 
 @cache
@@ -110,6 +118,7 @@ def environment(data: Prepared, out: Path, numbers: Mapping[str, str], threads: 
         "OUT": str(out),
         "SRC": data.source,
         "TGT": data.target,
+        "PAIRS": str(data.pairs),
         "TEXT_LANG": data.text_language or "",
         "TOKENIZER": data.tokenizer,
         "SRC_PIECES": str(data.pieces(data.source) or ""),

@@ -8,12 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from lmfusion.errors import InputError
 from lmfusion.rows import calibration, jobs, plan, scripts
+from lmfusion.rows.asked import Asked, check
 from lmfusion.rows.jobs import Places
 from lmfusion.rows.plan import Plan
 from lmfusion.runs.log_tail import last_words
@@ -22,106 +21,8 @@ from lmfusion.text.prepared import Prepared
 
 CALIBRATION = ".calibration"
 STATES = "lm-states"
-GIVEN = {scripts.SOURCE_LM: "src", scripts.TARGET_LM: "tgt"}
-"""The side whose language model a script trains."""
 MOST_STATES = 28_000
 """Training pairs up to which the frozen LM's states are stored: some 180 KB a pair."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Hold what the command line asks for.
-
-    Attributes:
-        data: prepared text.
-        rows: names of rows.
-        out: folder of all runs.
-        minutes: for everything; None: by the amount of text.
-        language_models: given ones, by side ("src", "tgt").
-        seed: of all runs.
-        jobs: scripts at once; None: by cores and GPUs.
-        numbers: of the scripts, set by hand.
-        title: of the report.
-    """
-
-    data: Prepared
-    rows: Sequence[str]
-    out: Path
-    minutes: float | None = None
-    language_models: dict[str, Path] = field(default_factory=dict)
-    seed: int = 1
-    jobs: int | None = None
-    numbers: dict[str, str] = field(default_factory=dict)
-    title: str = ""
-
-    def lms(self) -> list[str]:
-        """Return the scripts of the language models to be trained."""
-        needed = {script for row in self.rows for script in scripts.needs(row)}
-        return sorted(script for script in needed if GIVEN.get(script) not in self.language_models)
-
-
-def check(asked: Asked) -> None:
-    """Refuse what cannot be trained, before anything is.
-
-    Raises:
-        InputError: naming the row, the data or the language model.
-    """
-    scripts.check_rows(asked.rows)
-    if asked.out.resolve() == asked.data.folder.resolve():
-        raise InputError(f"--out {asked.out} is the folder of the prepared text: give the runs one of their own.")
-    for part in (asked.data.bitext, *(asked.data.plain_text(lang) for lang in asked.data.symbols)):
-        if not part.is_dir():
-            raise InputError(f"{part} is missing: run `lmfusion data` again with --out {asked.data.folder}.")
-    names = {"src": asked.data.source, "tgt": asked.data.target}
-    for side, path in asked.language_models.items():
-        _check_lm(side, path, asked, names[side])
-    noised = [row for row in asked.rows if row in scripts.DENOISERS]
-    if noised and asked.data.tokenizers:
-        raise InputError(
-            f"--rows {','.join(noised)}: a denoiser needs one dictionary for both sides, and {asked.data.folder} has "
-            f"the pieces of a model of Hugging Face on one: prepare the text again without --src-hf and --tgt-hf."
-        )
-    for script, side in GIVEN.items():
-        if script in asked.lms() and names[side] in asked.data.tokenizers:
-            raise InputError(
-                f"{asked.data.folder}: {names[side]} is in the pieces of a model of Hugging Face, its language model: "
-                f"give the folder of that by --{side}-lm."
-            )
-
-
-def _check_lm(side: str, path: Path, asked: Asked, name: str) -> None:
-    """Refuse a language model that cannot read the data of the side with this name."""
-    if not path.exists():
-        raise InputError(f"--{side}-lm {path}: does not exist.")
-    import lmfusion
-    from lmfusion.text.dictionaries import read_dictionary
-
-    lm, dictionary = lmfusion.load_lm(path), asked.data.dictionary_of(name)
-    _check_tokenizer(side, path, asked.data, name, lm)
-    if not lm.by_symbol:
-        lm.serve(list(read_dictionary(dictionary).symbols), what=str(dictionary))
-    if asked.data.longest > lm.max_positions():
-        raise InputError(
-            f"{asked.data.folder} has a sentence of {asked.data.longest} symbols to validate or test on; {path} reads "
-            f"{lm.max_positions()}: prepare it with --max-length {lm.max_positions()}."
-        )
-
-
-def _check_tokenizer(side: str, path: Path, data: Prepared, name: str, lm: Any) -> None:
-    """Refuse a language model with another tokenizer than its side was encoded with."""
-    tokenizer = getattr(lm.vocabulary, "tokenizer", None)
-    expected, found = data.tokenizers.get(name), tokenizer.hash if tokenizer is not None else None
-    if expected == found:
-        return
-    if expected is None:
-        raise InputError(
-            f"--{side}-lm {path} brings its own tokenizer, and {name} in {data.folder} has another BPE: prepare the "
-            f"text again by lmfusion data … --{side}-hf {path}."
-        )
-    raise InputError(
-        f"--{side}-lm {path}: its tokenizer is not that by which {name} in {data.folder} was encoded, or has changed "
-        f"since: give the folder of then, or prepare the text again by lmfusion data … --{side}-hf {path}."
-    )
 
 
 def fixed_plan(asked: Asked, where: Places) -> Plan:
@@ -224,7 +125,8 @@ def train(asked: Asked) -> list[str]:
 
 
 def _say(asked: Asked, fixed: Plan, where: Places) -> None:
-    lms = f"language models {int(fixed.numbers['LM_UPDATES']):,} updates, " if asked.lms() else ""
+    trained = set(asked.lms()) - {scripts.REVERSE}
+    lms = f"language models {int(fixed.numbers['LM_UPDATES']):,} updates, " if trained else ""
     updates = int(fixed.numbers["S2S_UPDATES"])
     beside = f"{where.count} beside each other" if where.count > 1 else "one after the other"
     print(f"{asked.out}: {lms}rows {updates:,} updates each ({', '.join(asked.rows)}), {beside}", flush=True)
@@ -232,7 +134,7 @@ def _say(asked: Asked, fixed: Plan, where: Places) -> None:
 
 
 def _report(asked: Asked, done: Sequence[str]) -> None:
-    folders = [*done, *(scripts.run_folder(script, asked.data) for script in asked.lms())]
+    folders = [*done, *(scripts.run_folder(script, asked.data) for script in asked.lms() if script != scripts.REVERSE)]
     test = [str(asked.data.text("test", side)) for side in (asked.data.source, asked.data.target)]
     words = [*(str(asked.out / name) for name in folders), "--out", str(asked.out / "report"), "--significance"]
     words += ["--title", asked.title or f"{asked.data.source} to {asked.data.target}"]

@@ -76,6 +76,22 @@ own_denoiser() {
     fi
 }
 
+# own_back_translation: from here on a row trains on plain text of the target language and its translation, too, which
+# reverse.sh has made. While speed is measured there is none yet, and the pairs alone do.
+own_back_translation() {
+    [[ -z "${TRAIN_ONLY:-}" ]] || return 0
+    CORPUS="$DATA_DIR/corpus" SPM="$DATA_DIR/spm.model" DICT="$DATA_DIR/dict.txt" MADE_UP_DIR="$OUT/made-up"
+    local longest
+    read -r MAX_RATIO longest < <(python -c 'import json, sys
+settings = json.load(open(sys.argv[1]))["settings"]
+print(settings["max_ratio"], settings["max_length"])' "$DATA_DIR/prepare.json")
+    PREPARE_FLAGS=(--tokenizer "$TOKENIZER" --max-length "$longest")
+    plain_text "$TGT"
+    translated reverse "$PLAIN"
+    made_up_pairs "back-${MADE_UP:-20000}.$TGT" "$TRANSLATED" "$PLAIN"
+    unset SRC_LM_CACHE # three times as many sentences would take as much more of the disk
+}
+
 BERT="$OUT/bert.${TEXT_LANG:-$SRC}/checkpoints/checkpoint_best.pt"
 SRC_LM="${SRC_LM:-$OUT/lm.${TEXT_LANG:-$SRC}/checkpoints/checkpoint_best.pt}"
 

@@ -13,7 +13,7 @@ from fairseq.data import Dictionary, data_utils
 
 import lmfusion
 from lmfusion.errors import InputError
-from lmfusion.rows.train import Asked, check
+from lmfusion.rows.asked import Asked, check
 from lmfusion.text import prepared
 from lmfusion.text.huggingface import PieceTokenizer
 

@@ -8,7 +8,7 @@ import pytest
 
 from lmfusion.errors import InputError
 from lmfusion.rows import scripts
-from lmfusion.rows.train import Asked, check
+from lmfusion.rows.asked import Asked, check
 from lmfusion.text.prepared import TRANSLATION, Prepared
 
 

@@ -125,6 +125,49 @@ def test_a_damaged_plan_is_one_line(tmp_path: Path, content: str) -> None:
         plan.read(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"BASH_ENV": "/tmp/evil.sh"},
+        {"PATH": "."},
+        {"LD_PRELOAD": "1"},
+        {"S2S_LR": "$(touch evil)"},
+        {"S2S_UPDATES": 3},
+        {"LM_UPDATES": None},
+        [],
+        {},
+    ],
+)
+def test_a_plan_of_a_stranger_has_numbers_alone(fresh: Plan, tmp_path: Path, change: dict[str, object]) -> None:
+    """They become the environment of bash."""
+    fresh.save(tmp_path)
+    content = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    content["numbers"] = {**content["numbers"], **change} if change else change
+    (tmp_path / "plan.json").write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(InputError, match=r"plan\.json"):
+        plan.read(tmp_path)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_minutes_hold_the_other_direction_and_its_translation(fresh: Plan, jobs: int) -> None:
+    """The model of the other direction has the rows' updates, before them; a line takes it a tenth of an update."""
+    seconds = {"lm": 0.2, "reverse": 0.3, "lstm_back_translation": 0.4, "src_elmo": 0.5}
+    for minutes in (40, 80):
+        made = plan.within(fresh, minutes, 2, seconds, jobs)
+        lines, updates = int(made.numbers["MADE_UP"]), int(made.numbers["S2S_UPDATES"])
+        alone = {name: taken for name, taken in seconds.items() if name != "reverse"}
+        whole = minutes_of(made, alone, jobs) + (0.3 * updates + 0.03 * lines) / 60
+        assert 0.65 * (minutes - 2) < whole < minutes - 2
+        assert 0 < lines < 20_000
+    assert plan.within(fresh, 10_000, 0, seconds, jobs).numbers == fresh.numbers
+    assert fresh.numbers["MADE_UP"] == "20000"
+
+
+def test_more_lines_than_the_minutes_hold_are_refused(data: Prepared) -> None:
+    with pytest.raises(InputError, match="MADE_UP"):
+        plan.within(plan.new(data, 1, {}, {"MADE_UP": "100000"}), 40, 0, {"reverse": 0.3, "lstm": 0.4}, 1)
+
+
 @pytest.mark.parametrize("given", [{"S2S_UPDATE": "3"}, {"S2S_UPDATES": "many"}])
 def test_a_number_that_is_none_is_named(data: Prepared, given: dict[str, str]) -> None:
     with pytest.raises(InputError, match=next(iter(given))):
