@@ -73,6 +73,8 @@ def replacing(path: str | Path) -> Iterator[Any]:
         CannotWriteError: if there is no folder for it, no right to write, or no space left.
     """
     path = Path(path)
+    if path.name in ("", ".."):
+        raise InputError(f"{str(path)!r} is no name of a file to write: give one.")
     unfinished = path.with_name(f"{path.name}.{os.getpid()}{UNFINISHED}")
     stream: _Stream | None = None
     try:

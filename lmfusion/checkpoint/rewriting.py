@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from lmfusion.checkpoint.atomic_files import replacing
+from lmfusion.checkpoint.plain_values import with_plain_values
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
 
@@ -90,7 +91,7 @@ def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
         InputError: if there is no folder for it, no right to write, or no space left.
     """
     with replacing(out) as stream:
-        torch.save(state, stream)
+        torch.save(with_plain_values(state), stream)
 
 
 def refuse_to_overwrite(paths: Sequence[str | Path], out: str | Path) -> None:

@@ -82,10 +82,14 @@ def _settings(args: argparse.Namespace) -> Training:
 def _show(vectors: Any, words: list[str]) -> None:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    from lmfusion.text.printable import printable
 
     table = Table("word", "nearest, with the cosine of the angle between")
     for word in words:
         near = vectors.most_similar(word, topn=5)
-        table.add_row(word, "  ".join(f"{other} {cosine:.2f}" for other, cosine in near))
+        row = (word, "  ".join(f"{other} {cosine:.2f}" for other, cosine in near))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     if words:
         Console(highlight=False).print(table)

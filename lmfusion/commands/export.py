@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion export CKPT --out FILE [--half]`` or ``--ctranslate2 DIR``."""
     lmfusion.install()
-    if args.ctranslate2:
+    if args.ctranslate2 is not None:
         from lmfusion.inference import ctranslate
 
         if args.half:

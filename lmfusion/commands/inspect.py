@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import lmfusion
 from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
+from lmfusion.text.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,11 +92,11 @@ def _show_ranks(found: list[LayerRank], as_json: bool, console: Console) -> None
         print(json.dumps([asdict(layer) for layer in found], indent=2))
         return
     words, channels, random = found[0].words, found[0].channels, found[0].random
-    console.print(f"singular values of the states of {words:,} words, {words:,} x {channels}")
-    console.print(f"{'':<16} {'ten largest':>12} {'their squares':>14} {'effective rank':>15}")
+    _say(console, f"singular values of the states of {words:,} words, {words:,} x {channels}")
+    _say(console, f"{'':<16} {'ten largest':>12} {'their squares':>14} {'effective rank':>15}")
     for name, rank in [*((layer.layer, layer.states) for layer in found), ("random numbers", random)]:
         shares = f"{rank.share:>12.1%} {rank.share_of_squares:>14.1%} {rank.effective:>15.1f}"
-        console.print(f"{name:<16} {shares}", markup=False)
+        _say(console, f"{name:<16} {shares}")
 
 
 def _show_folder(path: str, as_json: bool) -> None:
@@ -114,10 +115,10 @@ def _show_folder(path: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"path": path, **about}, indent=2))
         return
-    print(f"{about.pop('kind')}\n{path}")
+    print(f"{printable(about.pop('kind'))}\n{path}")
     for name, value in about.items():
         text = f"{value:>13,}" if isinstance(value, int) else ", ".join(value)
-        print(f"{name.replace('_', ' '):<17}{text}")
+        print(printable(f"{name.replace('_', ' '):<17}{text}"))
 
 
 def _card(path: str) -> str:
@@ -144,31 +145,41 @@ def _training(lm: LanguageModel, updates: int | None) -> str:
     return text
 
 
+def _say(console: Console, text: str) -> None:
+    """Print a line with names of a stranger's file in it: nothing in them is markup, or a command to the terminal."""
+    from rich.text import Text
+
+    console.print(Text(printable(text)))
+
+
 def _show(found: Inspection, console: Console) -> None:
-    console.print(f"[bold]{found.kind}[/bold], architecture {found.architecture}")
+    from rich.text import Text
+
+    console.print(Text.assemble((printable(found.kind), "bold"), f", architecture {printable(found.architecture)}"))
     updates = "" if found.updates is None else f", after {found.updates:,} updates"
-    console.print(f"{found.path}{updates}", markup=False)
+    _say(console, f"{found.path}{updates}")
     _show_text(found, console)
-    console.print(f"parameters   {found.total:>13,}")
-    console.print(f"  trainable  {found.trainable:>13,}")
-    console.print(f"  frozen     {found.frozen:>13,}")
+    _say(console, f"parameters   {found.total:>13,}")
+    _say(console, f"  trainable  {found.trainable:>13,}")
+    _say(console, f"  frozen     {found.frozen:>13,}")
     for lm in found.language_models:
         size = f"{lm.tensors} tensors, {lm.parameters:,} parameters"
-        console.print(f"{lm.side} side: {lm.kind}, {lm.fusion}, {size}, {_training(lm, found.updates)}")
+        _say(console, f"{lm.side} side: {lm.kind}, {lm.fusion}, {size}, {_training(lm, found.updates)}")
         if lm.dictionary_hash:
-            console.print(f"  dictionary {lm.dictionary_hash[:16]}…, LM as pretrained {str(lm.fingerprint)[:16]}…")
+            _say(console, f"  dictionary {lm.dictionary_hash[:16]}…, LM as pretrained {str(lm.fingerprint)[:16]}…")
     for start in found.starts:
         about = f"{start['kind']}, as pretrained {str(start['fingerprint'])[:16]}…"
         side = "both sides" if start["side"] == "both" else f"{start['side']} side"
-        console.print(f"{side}: started from a {about}; {start['fusion']}, all of it is trained")
+        _say(console, f"{side}: started from a {about}; {start['fusion']}, all of it is trained")
     if found.prior is not None:
         about = ", ".join(f"{name} {value}" for name, value in found.prior.items())
-        console.print(f"trained with a prior, which is not inside and only resuming needs: {about}", markup=False)
+        _say(console, f"trained with a prior, which is not inside and only resuming needs: {about}")
     for mix in found.mixes:
-        console.print(f"{mix.side} side mixes its layers, gamma {mix.gamma:.3f}")
+        _say(console, f"{mix.side} side mixes its layers, gamma {mix.gamma:.3f}")
         largest = max(mix.shares.values())
         for name, share in mix.shares.items():
-            console.print(f"  {name:<10} {share:6.1%} [cyan]{'█' * max(1, round(40 * share / largest))}[/cyan]")
+            bar = "█" * max(1, round(40 * share / largest))
+            console.print(Text.assemble(f"  {printable(name):<10} {share:6.1%} ", (bar, "cyan")))
 
 
 def _show_text(found: Inspection, console: Console) -> None:
@@ -182,7 +193,7 @@ def _show_text(found: Inspection, console: Console) -> None:
         }
         languages = " to ".join(found.text["languages"])
         text = ", ".join(f"{name} {value}" for name, value in inside.items() if value)
-        console.print(f"{languages}{': ' * bool(languages)}{text}, all inside", markup=False)
+        _say(console, f"{languages}{': ' * bool(languages)}{text}, all inside")
     if found.licence is not None:
         licence = f"licence {found.licence}" if found.licence else "no licence given"
-        console.print(f"packed, {licence}; its model card: lmfusion inspect --card", markup=False)
+        _say(console, f"packed, {licence}; its model card: lmfusion inspect --card")

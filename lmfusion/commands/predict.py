@@ -41,13 +41,15 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion predict MODEL --input FILE``."""
     from lmfusion.text.labelled import read_texts
-    from lmfusion.text.textio import writing
+    from lmfusion.text.textio import refuse_overwriting, writing
 
     if args.batch_size < 1:
         raise InputError(f"--batch-size {args.batch_size}: give a number above 0.")
     path = Path(args.input)
     if not path.is_file():
         raise InputError(f"--input {path}: there is no such file.")
+    if args.output:
+        refuse_overwriting(Path(args.output), [path, Path(args.model)])
     for name in ("fairseq", "lmfusion"):
         logging.getLogger(name).setLevel(logging.WARNING)
     lmfusion.install()

@@ -86,6 +86,9 @@ def run(args: argparse.Namespace) -> None:
     if (Path(args.model) / "model.bin").is_file():
         from lmfusion.inference.ctranslate import CTranslator
 
+        if ignored := [flag for flag, value in (("--data", args.data), ("--spm", args.spm)) if value]:
+            raise InputError(f"{' and '.join(ignored)} would be ignored: {args.model} holds its text files. Leave out.")
+
         model: Any = CTranslator(args.model, int8=args.int8, device=args.device or "cpu")
         translate = model.translate_lines
     else:

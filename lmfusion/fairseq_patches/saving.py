@@ -12,6 +12,7 @@ from fairseq.file_io import PathManager
 
 from lmfusion.checkpoint import frozen_file
 from lmfusion.checkpoint.atomic_files import replacing
+from lmfusion.checkpoint.plain_values import with_plain_values
 from lmfusion.checkpoint.reading import read_file
 from lmfusion.fairseq_patches import early_stop, text_kit
 from lmfusion.fusion.config import frozen_lms
@@ -59,4 +60,4 @@ def save(state: dict[str, Any], path: Path) -> None:
         state = frozen_file.externalize(state, prefixes, path.parent, read=read_file)
     text_kit.add(state)
     with replacing(path) as stream:
-        torch.save(state, stream)
+        torch.save(with_plain_values(state), stream)

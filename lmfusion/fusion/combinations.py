@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from typing import Any
 
@@ -207,6 +208,9 @@ def _check_owners(cfg: Any, side: str) -> None:
 def _check_positions(cfg: Any, side: str) -> None:
     if cfg.no_scale_embedding and getattr(cfg, f"{side}_embed_scale") is not None:
         raise InputError(f"--no-scale-embedding contradicts --{side}-embed-scale: give one of the two.")
+    scale = getattr(cfg, f"{side}_embed_scale")
+    if scale is not None and not math.isfinite(scale):
+        raise InputError(f"--{side}-embed-scale {scale:g}: give a number.")
     if cfg.no_token_positional_embeddings and getattr(cfg, f"{side}_positions") == OWN:
         raise InputError(f"--no-token-positional-embeddings contradicts --{side}-positions {OWN}: give one of the two.")
     if side == "src" and cfg.encoder_learned_pos and not has_positions(cfg, side):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -92,7 +93,7 @@ class FinetuneFusion(Fusion):
         """
         for name in ("lm_lr_scale", "lm_freeze_updates"):
             value = getattr(config, name)
-            if value is not None and value < 0:
+            if value is not None and not 0 <= value < math.inf:
                 raise InputError(f"{flag(name)} {value:g}: give 0 or more.")
             if value is not None:
                 check_optimizer_settings(run, flag(name))

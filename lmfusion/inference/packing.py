@@ -8,6 +8,7 @@ from typing import Any
 
 from lmfusion.checkpoint.reading import model_config, read_checkpoint
 from lmfusion.checkpoint.rewriting import exported, refuse_to_overwrite, write_checkpoint
+from lmfusion.described import why_no_translator
 from lmfusion.errors import InputError
 from lmfusion.text import kit as kits
 from lmfusion.text.codec import check
@@ -41,8 +42,8 @@ def pack(
     """
     refuse_to_overwrite([checkpoint], out)
     state = read_checkpoint(checkpoint)
-    if "encoder_layers" not in model_config(checkpoint, state):
-        raise InputError(f"{checkpoint} is no sequence-to-sequence model, and only these translate.")
+    if reason := why_no_translator(model_config(checkpoint, state), state["model"]):
+        raise InputError(f"{checkpoint} {reason}. What is packed translates.")
     kit = _complete_kit(checkpoint, state, data, bpe_model)
     try:
         check(kit)

@@ -19,6 +19,7 @@ from sacrebleu.significance import estimate_ci
 from lmfusion.errors import InputError
 from lmfusion.scoring.significance import interval, p_value
 from lmfusion.scoring.streaming import StreamingBleu, StreamingChrF
+from lmfusion.scoring.texts import check_texts
 
 SEED_VARIABLE, SEED = "SACREBLEU_SEED", "12345"
 """sacreBLEU's own variable and default; "none" seeds from the system."""
@@ -211,12 +212,17 @@ def reference_streams(
     Raises:
         InputError: there are no hypotheses or no references, or their numbers differ.
     """
-    if isinstance(hypotheses, str):
-        raise InputError(f"{name} is one text: give a list of texts, one per sentence.")
+    check_texts(hypotheses, name)
+    if isinstance(references, str) or not isinstance(references, Sequence):
+        raise InputError("The references are no list: give a list of texts, one per sentence, or several such lists.")
     if not hypotheses or not references:
         raise InputError(f"Nothing to score: {name} has {len(hypotheses)} hypotheses and {len(references)} references.")
     streams: list[Any] = [references] if isinstance(references[0], str) else list(references)
     for number, stream in enumerate(streams, start=1):
+        if isinstance(stream, str) or not isinstance(stream, Sequence):
+            raise InputError(
+                f"Reference {number} is a {type(stream).__name__}: give a list of texts, one per sentence."
+            )
         if len(stream) != len(hypotheses):
             raise InputError(
                 f"{name} has {len(hypotheses)} hypotheses, but reference {number} of {len(streams)} has {len(stream)} "

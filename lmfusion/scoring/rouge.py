@@ -22,6 +22,7 @@ from lmfusion.errors import InputError
 from lmfusion.scoring import perl_bootstrap
 from lmfusion.scoring.irregular_words import fingerprint
 from lmfusion.scoring.measures import Measures, PairScore
+from lmfusion.scoring.texts import check_texts
 
 HEADINGS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 METRICS = tuple(HEADINGS)
@@ -133,6 +134,8 @@ def _check(
         raise InputError("rouge-score takes no list of exceptions. Leave the list out, or score like ROUGE-1.5.5.")
     if marker == "":
         raise InputError("The sentence marker is empty. Give the text that stands between sentences, for example <q>.")
+    check_texts(hypotheses, "the system")
+    check_texts(references, "the reference")
     if len(hypotheses) != len(references):
         raise InputError(
             f"There are {len(hypotheses)} hypotheses, but {len(references)} references. Both need one text per "

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text as Title
 
 from lmfusion.text.corpus import BITEXT_SPLITS, MONO_SPLITS
 from lmfusion.text.prepared import Prepared
+from lmfusion.text.printable import printable
 
 REASONS = {"dropped_empty": "empty", "dropped_long": "too long", "dropped_ratio": "of unequal length"}
 UNKNOWN = 3
@@ -100,7 +102,7 @@ def show(data: Prepared, texts: list[Text], left_out: dict[str, list[int]]) -> N
         left_out: held-out pairs that are too long to be held out, by split.
     """
     title = f"{data.folder}: {data.source} to {data.target}, {data.pairs:,} training pairs"
-    table = Table(title=title, caption="symbols: of BPE; left out: for their length")
+    table = Table(title=Title(printable(title)), caption="symbols: of BPE; left out: for their length")
     table.add_column("text")
     for heading in ("lines", "symbols", "a line", "longest", "unknown"):
         table.add_column(heading, justify="right")

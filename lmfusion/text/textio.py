@@ -116,7 +116,13 @@ def refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
 
 
 def partial_name(path: Path) -> Path:
-    """Return the name a file or folder has while it is being made."""
+    """Return the name a file or folder has while it is being made.
+
+    Raises:
+        DataError: the path has no name of its own (``.``, ``/``, an empty one).
+    """
+    if path.name in ("", ".."):
+        raise DataError(f"{str(path)!r} is no name of a file to write: give one.")
     return path.with_name(path.name + PARTIAL)
 
 

@@ -63,7 +63,7 @@ class BertPretrainingTask(FairseqTask):
         Raises:
             InputError: if it has that elsewhere, or flags are out of range.
         """
-        if cfg.nsp_weight < 0:
+        if not 0 <= cfg.nsp_weight < math.inf:
             raise InputError(f"--nsp-weight {cfg.nsp_weight:g}: give 0, masked words alone, or more.")
         path = Path(utils.split_paths(cfg.data)[0]) / "dict.txt"
         dictionary = Dictionary.load(str(path))

@@ -73,9 +73,9 @@ class LMPriorCriterion(LabelSmoothedCrossEntropyCriterion):
         prior_direction: str = TM_LM,
     ) -> None:
         super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
-        if prior_weight < 0:
+        if not 0 <= prior_weight < math.inf:
             raise InputError(f"--prior-weight {prior_weight:g}: give 0 or more.")
-        if prior_temperature <= 0:
+        if not 0 < prior_temperature < math.inf:
             raise InputError(f"--prior-temperature {prior_temperature:g}: give more than 0; 1 leaves it as it is.")
         self.weight, self.temperature, self.direction = prior_weight, prior_temperature, str(prior_direction)
         # In a list: what were a module here would be in every checkpoint.

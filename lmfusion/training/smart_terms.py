@@ -1,6 +1,7 @@
 """The terms that SMART adds to a loss, and their flags, for criterions of any task."""
 
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Optional
@@ -49,9 +50,9 @@ class SmartTerms:
 
     def __init__(self, cfg: Any) -> None:
         for name in ("smart_weight", "smart_noise", "bregman_weight"):
-            if getattr(cfg, name) < 0:
+            if not 0 <= getattr(cfg, name) < math.inf:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(cfg, name):g}: give 0 or more.")
-        if cfg.smart_epsilon <= 0 or cfg.smart_step_size <= 0 or cfg.smart_steps < 1:
+        if not (0 < cfg.smart_epsilon < math.inf and 0 < cfg.smart_step_size < math.inf and cfg.smart_steps >= 1):
             raise InputError("--smart-epsilon and --smart-step-size have to be above 0, --smart-steps 1 or more.")
         if not 0 <= cfg.bregman_momentum < 1:
             raise InputError(f"--bregman-momentum {cfg.bregman_momentum:g}: give 0 or more and below 1.")

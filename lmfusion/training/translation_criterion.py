@@ -51,7 +51,7 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
 
     def __init__(self, cfg: Any, task: Any) -> None:
         super().__init__(task, cfg.sentence_avg, cfg.label_smoothing, cfg.ignore_prefix_size, cfg.report_accuracy)
-        if cfg.lm_loss_weight < 0:
+        if not 0 <= cfg.lm_loss_weight < math.inf:
             raise InputError(f"--lm-loss-weight {cfg.lm_loss_weight:g}: give 0 or more.")
         self.lm_loss_weight, self.smart = cfg.lm_loss_weight, SmartTerms(cfg)
 

@@ -45,7 +45,7 @@ def folder(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     return folder
 
 
-ROWS = ("baseline", "src_elmo", "denoising", "lstm_denoising", "lstm_src_elmo_shdemb")
+ROWS = ("baseline", "src_elmo", "denoising", "lstm_denoising", "lstm_src_elmo_shdemb", "lstm_back_translation")
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,9 @@ def test_it_trains_resumes_and_translates(
     together = translator.translate(["A package.", "", "This is a small tool for the network."], beam=2, max_len_b=10)
     assert together[1] == ""
     assert together[0] == translator.translate("A package.", beam=2, max_len_b=10)
+    commands.ok("lmfusion", "pack", whole / "checkpoint_last.pt", "--out", tmp_path / "m.lmf", "--full")
+    packed = lmfusion.load_model(tmp_path / "m.lmf")
+    assert packed.translate("A package.", beam=2, max_len_b=10) == together[0]
 
 
 def test_chunked_losses_are_the_same_and_another_language_model_is_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from fairseq.data import Dictionary
@@ -99,11 +100,11 @@ def check_task(task: Any) -> None:
         )
 
 
-def check_beam(beam: int) -> None:
+def check_beam(beam: Any) -> None:
     """Refuse a beam without a hypothesis.
 
     Raises:
         InputError: naming the value.
     """
-    if beam < 1:
+    if not isinstance(beam, Integral) or isinstance(beam, bool) or beam < 1:
         raise InputError(f"--beam {beam}: give the number of hypotheses, 1 or more.")

@@ -5,14 +5,10 @@ from __future__ import annotations
 import html
 import re
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+from lmfusion.text.printable import printable
+
 # An underscore inside a word is no emphasis, and names are full of them.
 _MARKUP = re.compile(r"[\\`*~\[\]]|(?<![^\W_])_|_(?![^\W_])")
-
-
-def printable(text: str) -> str:
-    """Return text with a space for each stretch of line ends and other control characters."""
-    return _CONTROL.sub(" ", text)
 
 
 def escape(text: str) -> str:

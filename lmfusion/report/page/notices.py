@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partialmethod
 
-from lmfusion.report.page.markdown import printable
+from lmfusion.text.printable import printable
 
 BAD_INPUT, WARNING, NOTE = "bad input", "warning", "note"
 

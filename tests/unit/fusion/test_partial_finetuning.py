@@ -134,6 +134,9 @@ def test_log_says_what_was_loaded_and_how_it_is_trained(make_model: Any, caplog:
     ("flags", "message"),
     [
         ({"src_lm_lr_scale": -0.5}, "--src-lm-lr-scale -0.5: give 0 or more"),
+        ({"src_lm_lr_scale": float("nan")}, "--src-lm-lr-scale nan: give 0 or more"),
+        ({"src_lm_lr_scale": float("inf")}, "--src-lm-lr-scale inf: give 0 or more"),
+        ({"src_embed_scale": float("nan")}, "--src-embed-scale nan: give a number"),
         ({"src_lm_lr_scale": 0.0}, "--src-fusion elmo for a frozen one"),
         ({"src_lm_freeze_updates": -1}, "--src-lm-freeze-updates -1: give 0 or more"),
         ({"src_embed_scale": 2.0, "no_scale_embedding": True}, "--no-scale-embedding contradicts --src-embed-scale"),

@@ -176,7 +176,14 @@ def test_at_the_averaged_weights_the_bregman_term_is_zero_and_so_is_its_gradient
 
 
 @pytest.mark.parametrize(
-    "given", [{"smart_weight": -1.0}, {"smart_epsilon": 0.0}, {"smart_steps": 0}, {"bregman_momentum": 1.0}]
+    "given",
+    [
+        {"smart_weight": -1.0},
+        {"smart_weight": float("nan")},
+        {"smart_epsilon": 0.0},
+        {"smart_steps": 0},
+        {"bregman_momentum": 1.0},
+    ],
 )
 def test_values_out_of_range_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(InputError, match=next(iter(given)).replace("_", "-")):

@@ -247,7 +247,16 @@ def test_another_average_than_the_bregman_terms_is_refused(make: Any) -> None:
     assert make("SRC-FT", *TASK, *average, 0.99).cfg.ema.ema_decay == 0.99
 
 
-@pytest.mark.parametrize("flags", [{"lm_loss_weight": -1.0}, {"smart_epsilon": 0.0}, {"bregman_momentum": 1.0}])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"lm_loss_weight": -1.0},
+        {"lm_loss_weight": float("nan")},
+        {"smart_epsilon": 0.0},
+        {"smart_epsilon": float("inf")},
+        {"bregman_momentum": 1.0},
+    ],
+)
 def test_values_out_of_range_are_refused(flags: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(flags)).replace("_", "-")):
         criterion(**flags)
