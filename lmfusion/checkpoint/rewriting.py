@@ -70,11 +70,12 @@ def exported(state: dict[str, Any], *, half: bool) -> dict[str, Any]:
     Args:
         state: a checkpoint; it is changed.
         half: store the weights in half precision.
+
+    Raises:
+        InputError: naming a weight that is too large for that.
     """
     if half:
-        state["model"] = {
-            name: value.half() if value.is_floating_point() else value for name, value in state["model"].items()
-        }
+        state["model"] = {name: _halved(name, value) for name, value in state["model"].items()}
     sections = state.get("cfg") or {}
     state["cfg"] = {name: _without_folders(sections[name]) for name in ("model", "task") if name in sections}
     return _without_optimizer(state)
@@ -99,6 +100,19 @@ def refuse_to_overwrite(paths: Sequence[str | Path], out: str | Path) -> None:
     for path in map(Path, paths):
         if path.exists() and Path(out).exists() and path.samefile(out):
             raise InputError(f"--out {out} is {path} itself, which would be lost: give another name.")
+
+
+def _halved(name: str, value: Tensor) -> Tensor:
+    """Return a tensor in half precision, if it has fractions."""
+    if not value.is_floating_point():
+        return value
+    half = value.half()
+    if not torch.equal(half.isfinite(), value.isfinite()):
+        largest = float(value[value.isfinite()].abs().max())
+        raise InputError(
+            f"{name} has the value {largest:g}, too large for half precision: leave out --half (pack: give --full)."
+        )
+    return half
 
 
 def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:

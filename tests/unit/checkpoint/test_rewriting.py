@@ -38,3 +38,17 @@ def test_an_average_of_two_models_names_some_of_what_differs_and_how_much_more(s
     with pytest.raises(InputError, match=r"they differ in w, w0, w1 and 98 more weights") as told:
         checkpoints.average([saved, tmp_path / "other.pt"], tmp_path / "out.pt")
     assert len(str(told.value)) < 400
+
+
+def test_a_weight_that_half_precision_does_not_hold_is_named(tmp_path: Path) -> None:
+    path, out = tmp_path / "c.pt", tmp_path / "h.pt"
+    for value, fits in ((6e4, True), (1e6, False)):
+        torch.save({"model": {"encoder.w": torch.tensor([1.0, value]), "version": torch.tensor([3])}, "cfg": {}}, path)
+        if fits:
+            checkpoints.export(path, out, half=True)
+        else:
+            with pytest.raises(InputError, match=r"encoder\.w .*1e\+06"):
+                checkpoints.export(path, out, half=True)
+    found = torch.load(out, weights_only=True)["model"]
+    assert found["encoder.w"].dtype == torch.float16
+    assert found["version"].tolist() == [3]
