@@ -76,9 +76,9 @@ own_denoiser() {
     fi
 }
 
-# own_back_translation: from here on a row trains on plain text of the target language and its translation, too, which
-# reverse.sh has made. While speed is measured there is none yet, and the pairs alone do.
-own_back_translation() {
+# back_translated: from here on a row trains on plain text of the target language and its translation, too, which reverse.sh
+# has made. While speed is measured there is none yet, and the pairs alone do.
+back_translated() {
     [[ -z "${TRAIN_ONLY:-}" ]] || return 0
     CORPUS="$DATA_DIR/corpus" SPM="$DATA_DIR/spm.model" DICT="$DATA_DIR/dict.txt" MADE_UP_DIR="$OUT/made-up"
     local longest

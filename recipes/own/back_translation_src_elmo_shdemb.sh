@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# SRC-ELMO + SHDEMB with back-translation.
+# Back-translation together with SRC-ELMO + SHDEMB, as the paper has it at its large scale.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
-own_back_translation
+back_translated
 src_elmo_shdemb "$SRC_LM"
 row "${SRC_ELMO_SHDEMB[@]}"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# LSTM with back-translation: the LSTM trains on plain text of the target language and its translation, too.
+# LSTM with back-translation.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
-own_back_translation
+back_translated
 lstm
 row "${FUSION[@]}"

@@ -4,4 +4,4 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/_corpus.sh"
 
 (other_direction && lstm && train_seq2seq reverse "${FUSION[@]}")
-own_back_translation
+back_translated
