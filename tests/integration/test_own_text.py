@@ -101,6 +101,7 @@ def test_training_that_is_interrupted_or_killed_goes_on_to_the_same_models(runs:
     for number, (signal_sent, awaited) in enumerate(((signal.SIGINT, "baseline: "), (signal.SIGKILL, "src_elmo: "))):
         command = [sys.executable, "-m", "lmfusion.cli", *words]
         pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+        pipes["env"] = {**os.environ, "OMP_NUM_THREADS": "1"}  # as run() has it: with more, sums round otherwise
         with subprocess.Popen(
             command, cwd=folder, start_new_session=True, preexec_fn=listen_to_ctrl_c, **pipes
         ) as process:
