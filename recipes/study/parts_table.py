@@ -30,18 +30,18 @@ def sections(plan: Plan, found: Iterable[Finals]) -> tuple[str, dict[str, str]]:
     """Return a table for each bitext size and test set where two rows are scored, and figures (SVG) by file name."""
     text, pictures = "", {}
     for each in found:
-        tables, name = [], PICTURE.format(size=each.size)
-        texts = _texts(plan, each.size)
-        for test in each.tests:
-            rows = _rows(plan, each, test)
-            if len(rows) > 1:
-                scores = _scores(test, rows, texts)
-                tables += [f"**{test.name.capitalize()}**", _table(test, rows, scores)]
-                if test is each.tests[0]:
-                    pictures[name] = buckets_figure(scores).svg
-                    tables.append(f"![BLEU minus that of {rows[0]}, {test.name} test]({name})")
-        if tables:
-            text += "\n" + "\n\n".join([f"## {HEADING.format(size=each.size)}", *tables, NOTE]) + "\n"
+        compared = [(test, rows) for test in each.tests if len(rows := _rows(plan, each, test)) > 1]
+        if not compared:
+            continue
+        tables, texts = [], _texts(plan, each.size)
+        for test, rows in compared:
+            scores = _scores(test, rows, texts)
+            tables += [f"**{test.name.capitalize()}**", _table(test, rows, scores)]
+            if test is each.tests[0]:
+                name = PICTURE.format(size=each.size)
+                pictures[name] = buckets_figure(scores).svg
+                tables.append(f"![BLEU minus that of {rows[0]}, {test.name} test]({name})")
+        text += "\n" + "\n\n".join([f"## {HEADING.format(size=each.size)}", *tables, NOTE]) + "\n"
     return text, pictures
 
 
