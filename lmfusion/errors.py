@@ -26,6 +26,16 @@ class InputError(LMFusionError):
     """
 
 
+def check_name(path: Path) -> None:
+    """Refuse a path without a name of its own (``.``, ``/``, an empty one), which no file can be written to.
+
+    Raises:
+        InputError: it has none.
+    """
+    if path.name in ("", ".."):
+        raise InputError(f"{str(path)!r} is no name of a file to write: give one.")
+
+
 @contextmanager
 def naming(path: str | Path) -> Iterator[None]:
     """Put a file's path before the message of every :class:`InputError` that does not name it yet.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lmfusion.checkpoint.locks import try_lock
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, check_name
 
 logger = logging.getLogger(__name__)
 
@@ -70,11 +70,11 @@ def replacing(path: str | Path) -> Iterator[Any]:
         A binary stream with ``write`` and ``flush``.
 
     Raises:
+        InputError: if the path has no name.
         CannotWriteError: if there is no folder for it, no right to write, or no space left.
     """
     path = Path(path)
-    if path.name in ("", ".."):
-        raise InputError(f"{str(path)!r} is no name of a file to write: give one.")
+    check_name(path)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}{UNFINISHED}")
     stream: _Stream | None = None
     try:

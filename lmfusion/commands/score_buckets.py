@@ -15,13 +15,6 @@ from lmfusion.errors import InputError
 if TYPE_CHECKING:
     from lmfusion.scoring.buckets import PartScores
 
-COPIED, UNTRANSLATED = "names copied", "words left"
-"""What is told of a system besides BLEU, as the JSON calls it."""
-_SAID = {
-    COPIED: "names in source and reference that are copied",
-    UNTRANSLATED: "words that stand in the source and not in the reference",
-}
-
 
 def add(metrics: Any) -> None:
     """Add the metric to those of ``lmfusion score``."""
@@ -64,10 +57,9 @@ def run(args: argparse.Namespace) -> None:
     texts = {name: read_lines(Path(path)) for name, path in more.items() if path}
     divided = buckets.parts(sources, references, **texts)
     found = buckets.score(divided, systems, references, args.language_pair)
-    measures = {COPIED: buckets.copied, UNTRANSLATED: buckets.untranslated}
     shares = {
         question: {name: share(sources, references, lines) for name, lines in systems.items()}
-        for question, share in measures.items()
+        for question, share in buckets.SHARES.items()
     }
     if args.json:
         rows = [
@@ -96,6 +88,8 @@ def _plain(shares: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, flo
 
 
 def _show(found: list[PartScores], shares: Mapping[str, Mapping[str, float]]) -> None:
+    from lmfusion.scoring.buckets import SAID
+
     first, *others = found[0].bleu
     print("| | sentences | " + " | ".join([first, *others]) + " |")
     print("|---|---:|" + "---:|" * (1 + len(others)))
@@ -105,7 +99,7 @@ def _show(found: list[PartScores], shares: Mapping[str, Mapping[str, float]]) ->
         print(f"| {each.part.question}: {each.part.name} | {len(each.part.lines):,} | {' | '.join(cells)} |")
     for question, systems in shares.items():
         cells = ["none" if math.isnan(share) else f"{share:.1%}" for share in systems.values()]
-        print(f"| {_SAID[question]} | | {' | '.join(cells)} |")
+        print(f"| {SAID[question]} | | {' | '.join(cells)} |")
 
 
 def _draw(found: list[PartScores], out: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -121,6 +121,15 @@ def untranslated(sources: Sequence[str], references: Sequence[str], hypotheses: 
         if any(map(str.isalpha, word))
     ]
     return float(np.mean(found)) if found else float("nan")
+
+
+COPIED, UNTRANSLATED = "names copied", "words left"
+"""What is told of a system besides BLEU, in short; :data:`SHARES` has what it is computed by."""
+SHARES: Mapping[str, Callable[..., float]] = {COPIED: copied, UNTRANSLATED: untranslated}
+SAID: Mapping[str, str] = {
+    COPIED: "names in source and reference that are copied",
+    UNTRANSLATED: "words that stand in the source and not in the reference",
+}
 
 
 def score(

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TextIO, cast
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, check_name
 
 BAD_COMPRESSION = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError)
 PARTIAL = ".partial"
@@ -116,13 +116,8 @@ def refuse_overwriting(output: Path, inputs: Iterable[Path]) -> None:
 
 
 def partial_name(path: Path) -> Path:
-    """Return the name a file or folder has while it is being made.
-
-    Raises:
-        DataError: the path has no name of its own (``.``, ``/``, an empty one).
-    """
-    if path.name in ("", ".."):
-        raise DataError(f"{str(path)!r} is no name of a file to write: give one.")
+    """Return the name a file or folder has while it is being made; an :class:`InputError` if the path has none."""
+    check_name(path)
     return path.with_name(path.name + PARTIAL)
 
 

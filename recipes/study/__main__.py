@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from lmfusion.errors import InputError
+from lmfusion.rows.scripts import is_back_translated
 from lmfusion.runs.live import die_with_parent
 from lmfusion.runs.record import write_json
 from study import command, finals_table, into_page, parts_table, recipe, report, search_table
 from study.finals import finals
 from study.plan import Plan
 from study.results import differing
-from study.task import is_back_translated
 
 SNAKEFILE = Path(__file__).parent / "rules.smk"
 

@@ -15,12 +15,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from lmfusion.rows.scripts import is_back_translated
 from lmfusion.runs.run_folder import RunFolder
 from study.budget import PRETRAINED
 from study.plan import Cell, Plan
 from study.results import SYNTHETIC
 from study.search import Setting
-from study.task import earlier_lm, is_back_translated, representation, without_back_translation
+from study.task import earlier_lm, representation, without_back_translation
 
 STORED = ("src_elmo", "src_elmo_shdemb", "distill")
 """Rows that read the shipped cloze LM's states of the training pairs, and of these alone."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from lmfusion.report.page.buckets_figure import buckets_figure
@@ -20,10 +20,6 @@ NOTE = (
     "is the corpus' plain text of the target language, which a row may or may not have read; a name is a word with a "
     "capital letter, of three letters or more, that source and reference share."
 )
-SHARES: Mapping[str, Callable[..., float]] = {
-    "names in source and reference that are copied": buckets.copied,
-    "words that stand in the source and not in the reference": buckets.untranslated,
-}
 
 
 def sections(plan: Plan, found: Iterable[Finals]) -> tuple[str, dict[str, str]]:
@@ -79,9 +75,9 @@ def _table(test: TestSet, rows: Sequence[str], scores: Sequence[PartScores]) -> 
     for each in scores:
         cells = [f"{each.bleu[first]:.2f}", *(f"{each.bleu[row] - each.bleu[first]:+.2f}" for row in others)]
         lines.append(f"| {each.part.question}: {each.part.name} | {len(each.part.lines):,} | {' | '.join(cells)} |")
-    for said, share in SHARES.items():
+    for question, share in buckets.SHARES.items():
         values = [[share(test.sources, test.references, text) for text in test.hypotheses[row]] for row in rows]
-        lines.append(f"| {said} | | {' | '.join(map(_percent, values))} |")
+        lines.append(f"| {buckets.SAID[question]} | | {' | '.join(map(_percent, values))} |")
     return "\n".join(lines)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmfusion.errors import InputError
+from lmfusion.rows.scripts import REVERSE, is_back_translated
 from study import search
 from study.budget import ALL, PRETRAINED, Budget
 from study.results import Results
@@ -19,13 +20,11 @@ from study.search import Setting, Tried
 from study.task import (
     AFTER,
     DECODED_ONLY,
-    REVERSE,
     TWO,
     Task,
     count_pairs,
     earlier_lm,
     has_no_training,
-    is_back_translated,
     representation,
 )
 

@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmfusion.errors import InputError
+from lmfusion.rows.scripts import REVERSE
 from lmfusion.runs.run_folder import RUN_FILE, SCORES_FILE, RunFolder
 from study.search import Setting, Tried
-from study.task import REVERSE
 
 if TYPE_CHECKING:
     from study.plan import Cell

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from lmfusion.errors import InputError
+from lmfusion.rows.scripts import REVERSE
 from lmfusion.runs.run_folder import RunFolder
-from study.task import REVERSE, representation, without_back_translation
+from study.task import representation, without_back_translation
 
 SEARCH_SIZE = 10000
 """Training pairs at which all rows are searched."""

@@ -23,9 +23,6 @@ AFTER: Mapping[str, tuple[str, ...]] = {
 """Rows whose script trains models in their own OUT first, and the rows that train the same ones there: two at a time
 would be in each other's way."""
 
-REVERSE = "reverse"
-"""The row that translates the other way. Where settings are searched, rows with back-translation read its output."""
-
 DECODED_ONLY = ("tgt_shallow",)
 """Rows that translate with the model of another row and train none."""
 
@@ -131,11 +128,6 @@ def has_no_training(row: str) -> bool:
 def representation(row: str) -> bool:
     """Whether a row reads a language model's states, and so has a dropout of its own to be chosen."""
     return row.removeprefix("lstm_").startswith(("src_", "tgt_"))
-
-
-def is_back_translated(row: str) -> bool:
-    """Whether a row trains on translations into the source language, too."""
-    return "back_translation" in row
 
 
 def without_back_translation(row: str) -> str:

@@ -14,9 +14,10 @@ from study.budget import CPU_OTHERS, OTHERS, PROTOCOL
 from study.plan import Cell, Plan
 from study.results import SYNTHETIC, Results
 from study.search import Setting
-from study.task import AFTER, DECODED_ONLY, REVERSE, TASKS, is_back_translated, read_lines
+from study.task import AFTER, DECODED_ONLY, TASKS, read_lines
 
 from lmfusion.errors import InputError
+from lmfusion.rows.scripts import REVERSE, is_back_translated
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "data-prep"))
 from lmfusion.text import corpus
