@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,10 @@ from typing import Any
 import lmfusion
 from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
+
+
+_FILE = re.compile(r"(?!https?:)(\S+\.(txt|md|rst|html)|(\S*/)?(LICEN[CS]E|COPYING)\S*)")
+"""What stands for a file, and is no name of a licence ("CC-BY-4.0", "GPL-2.0+")."""
 
 
 def add(commands: Any) -> None:
@@ -52,8 +57,15 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _licence(given: str) -> str:
+    """Return a licence's name or text as it is, or the text of its file.
+
+    Raises:
+        InputError: if it looks like a file, and there is none, or no text in it.
+    """
     path = Path(given)
     if not given or not path.is_file():
+        if _FILE.fullmatch(given):
+            raise InputError(f"--licence {given}: there is no such file. Give its path, or the licence's name or text.")
         return given
     try:
         return path.read_text(encoding="utf-8")

@@ -168,9 +168,13 @@ class PrefixLM(FairseqEncoderDecoderModel):
         """Prepare for decoding, as fairseq does.
 
         Raises:
-            InputError: if --beam is below 1.
+            InputError: if --beam is below 1, or an alignment is asked for.
         """
         check_beam(cfg.generation.beam)
+        if cfg.generation.print_alignment:
+            raise InputError(
+                "--print-alignment shows attention to a source, and prefix_lm has none apart: leave it out."
+            )
         super().prepare_for_inference_(cfg)
 
 

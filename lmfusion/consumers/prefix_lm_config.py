@@ -48,11 +48,15 @@ def dropouts(cfg: Any) -> dict[str, float]:
 
 
 def check_flags(cfg: Any) -> None:
-    """Refuse dropouts that are no probabilities.
+    """Refuse dropouts that are no probabilities, and lengths without a symbol.
 
     Raises:
         InputError: naming the flag.
     """
+    for side in ("source", "target"):
+        limit = getattr(cfg, f"max_{side}_positions")
+        if limit is not None and limit < 1:
+            raise InputError(f"--max-{side}-positions {limit}: give 1 or more.")
     for name, value in dropouts(cfg).items():
         if not 0 <= value < 1:
             flag = f"--{name.replace('_', '-')}"

@@ -55,6 +55,11 @@ def check_combination(cfg: Any) -> None:
         )
     if cfg.quant_noise_scalar and any(fusion.keeps_lm for fusion in chosen):
         raise InputError("--quant-noise-scalar would quantize the layers of the language model as well: leave it out.")
+    if cfg.tie_adaptive_weights and replaces_embeddings(cfg, "tgt"):
+        raise InputError(
+            "--tie-adaptive-weights ties the adaptive softmax to the decoder's embeddings, but with --tgt-fusion the "
+            "language model takes their place: leave it out."
+        )
     if cfg.merge_src_tgt_embed and chosen:
         raise InputError(
             "--merge-src-tgt-embed makes one dictionary of both sides, and a language model needs its own: "

@@ -20,7 +20,7 @@ from torch import Tensor
 from lmfusion.checkpoint.reading import first_line, model_config, read_checkpoint
 from lmfusion.described import why_no_translator
 from lmfusion.errors import InputError, naming
-from lmfusion.inference.search_settings import check_settings, check_texts, why_it_ended
+from lmfusion.inference.search_settings import check_overrides, check_settings, check_texts, why_it_ended
 from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
 from lmfusion.text.kit import from_state
@@ -158,7 +158,7 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
         The model in evaluation mode, with fairseq's methods (``translate``, ``score``, ``sample``).
 
     Raises:
-        InputError: if there is no checkpoint there, it is damaged or no such model, or lacks its dictionaries.
+        InputError: if there is no checkpoint there, it is damaged, no such model, or lacks its dictionaries or a value.
     """
     checkpoint = find_checkpoint(Path(path))
     state = read_checkpoint(checkpoint)
@@ -183,6 +183,7 @@ def as_input_error(checkpoint: Path) -> Iterator[None]:
 
 def _build(checkpoint: Path, state: dict[str, Any], overrides: dict[str, Any]) -> Translator:
     kit = from_state(checkpoint, state)
+    check_overrides(overrides, state["cfg"])
     with tempfile.TemporaryDirectory() as unpacked:
         bpe = kit.unpack(Path(unpacked)) if kit else {}
         if kit and kit.dictionaries:

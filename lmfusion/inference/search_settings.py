@@ -1,13 +1,16 @@
-"""What may be asked of the search: texts, and fairseq's settings with values that make sense."""
+"""What may be asked of a model and its search: texts, and fairseq's settings with values that make sense."""
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fairseq.dataclass.configs import GenerationConfig
+from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
+from fairseq.registry import REGISTRIES
+from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
 from lmfusion.errors import InputError
@@ -50,15 +53,47 @@ def check_settings(given: Mapping[str, Any]) -> None:
     """
     known = {*GenerationConfig.__dataclass_fields__, *_OF_GENERATE}
     for name, value in given.items():
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            raise InputError(f"the search has no setting {name!r}" + (f"; did you mean {near[0]}?" if near else "."))
+        _check_name(name, known, "the search has no setting")
         if name not in _LEAST:
             continue
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
             raise InputError(f"{name} {value!r}: give a number.")
         if value < _LEAST[name]:
             raise InputError(f"{name} {value}: give {_LEAST[name]:g} or more.")
+
+
+def check_overrides(given: Mapping[str, Any], cfg: Mapping[str, Any]) -> None:
+    """Refuse values of a configuration that it does not have: fairseq would pass over them without a word.
+
+    Args:
+        given: values by name.
+        cfg: of the checkpoint, with its sections.
+
+    Raises:
+        InputError: naming the value, and the nearest one.
+    """
+    defaults = OmegaConf.structured(FairseqConfig())
+    text = [kind for name in ("bpe", "tokenizer") for kind in REGISTRIES[name]["dataclass_registry"].values()]
+    known = {*_names(cfg), *_names(defaults), *(name for kind in text for name in kind.__dataclass_fields__)}
+    for name in given:
+        _check_name(name, known, "the model's configuration has no value")
+
+
+def _names(section: Any) -> Iterator[str]:
+    """Yield the names in a section and those in it; older models have a Namespace."""
+    if isinstance(section, DictConfig):
+        section = OmegaConf.to_container(section, resolve=False)
+    values = vars(section) if isinstance(section, Namespace) else section
+    for name, inner in values.items():
+        yield name
+        if isinstance(inner, (Mapping, DictConfig, Namespace)):
+            yield from _names(inner)
+
+
+def _check_name(name: str, known: set[str], what: str) -> None:
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        raise InputError(f"{what} {name!r}" + (f"; did you mean {near[0]}?" if near else "."))
 
 
 def why_it_ended(model: nn.Module, said: str) -> str:

@@ -112,6 +112,7 @@ class HuggingFaceLM(AdaptableLM):
             "settings": settings,
             "opening": list(tokenizer.opening),
             "tokenizer_bytes": len(tokenizer.to_text().encode()),
+            "separators": tokenizer.separators,
             "licence": licence(path),
             "transformers": import_transformers().__version__,
         }
@@ -128,8 +129,8 @@ class HuggingFaceLM(AdaptableLM):
     @classmethod
     def make_vocabulary(cls, config: dict[str, Any], symbols: list[str]) -> Vocabulary:
         """Return a vocabulary with room for the model's ids and its tokenizer."""
-        opening, size = config.get("opening", [BOS]), config.get("tokenizer_bytes", 0)
-        return TokenizerVocabulary(symbols, opening=opening, tokenizer_bytes=size)
+        given = {"tokenizer_bytes": config.get("tokenizer_bytes", 0), "separators": config.get("separators", 1)}
+        return TokenizerVocabulary(symbols, opening=config.get("opening", [BOS]), **given)
 
     @property
     def vocabulary(self) -> TokenizerVocabulary:

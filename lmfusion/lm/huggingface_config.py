@@ -32,6 +32,7 @@ class HuggingFaceConfig:
         dtype: of the weights, one of :data:`DTYPES`; 16 bits are for frozen models.
         segments: whether the second text of a pair has segment 1, as in pretraining; checkpoints from before that was
             so have 0.
+        separators: symbols for the end between the texts of a pair, as in pretraining; checkpoints from before have 1.
     """
 
     model_type: str
@@ -45,3 +46,4 @@ class HuggingFaceConfig:
     lora: int | None = None
     dtype: str = "float32"
     segments: bool = False
+    separators: int = 1

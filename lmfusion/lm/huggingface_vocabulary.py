@@ -21,6 +21,7 @@ class TokenizerVocabulary(Vocabulary):
         symbols: in index order, fairseq's four first; see :mod:`lmfusion.text.huggingface`.
         opening: symbols that the tokenizer puts in front of a sentence.
         tokenizer_bytes: size of the tokenizer's file; 0: there is none, and text is symbols between white space.
+        separators: closing symbols between the texts of a pair.
 
     Attributes:
         model_ids: V int64, the model's id of each symbol; one after another until they are set or loaded.
@@ -31,8 +32,11 @@ class TokenizerVocabulary(Vocabulary):
     model_ids: Tensor
     tokenizer_file: Tensor
 
-    def __init__(self, symbols: Sequence[str], *, opening: Sequence[str], tokenizer_bytes: int = 0) -> None:
+    def __init__(
+        self, symbols: Sequence[str], *, opening: Sequence[str], tokenizer_bytes: int = 0, separators: int = 1
+    ) -> None:
         super().__init__(symbols, opening=opening)
+        self.separators = separators
         self.register_buffer("model_ids", torch.arange(len(self.symbols)))
         self.register_buffer("tokenizer_file", torch.zeros(tokenizer_bytes, dtype=torch.uint8))
         self._tokenizer: PieceTokenizer | None = None

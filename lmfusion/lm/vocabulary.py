@@ -53,11 +53,13 @@ class Vocabulary(nn.Module):
 
     Attributes:
         side: the model's id for each id of the side's dictionary; None: they are the same.
+        separators: number of closing symbols between the texts of a pair.
         keeps_case: False if its symbols lack the capitals of the text that they were made from.
         takes_codec: False if it brings a tokenizer of its own.
         codec: makes its symbols of plain text; None: text is symbols between white space.
     """
 
+    separators: int = 1
     keeps_case: bool = True
     takes_codec: bool = True
     codec: TextCodec | None = None
@@ -148,9 +150,9 @@ class Vocabulary(nn.Module):
         return ids.eq(self.padding_idx)
 
     def pair(self, first: Tensor, second: Tensor) -> Tensor:
-        """Join two sentences (T1 and T2 ids) into one row of ids: opening, first, closing, second, closing."""
+        """Join two sentences (T1 and T2 ids) into one row of ids: opening, first, separators, second, closing."""
         closing = first.new_tensor([self.closing])
-        return torch.cat([first.new_tensor(self.opening), first, closing, second, closing])
+        return torch.cat([first.new_tensor(self.opening), first, *[closing] * self.separators, second, closing])
 
     def encode(self, text: str) -> Tensor:
         """Turn text into framed ids, 1 x T: plain text, or without a :attr:`codec` symbols between white space.

@@ -182,6 +182,14 @@ class PieceTokenizer:
         """Return whether it gives the second text of a pair another segment than the first, as BERT's does."""
         return 1 in self.tokenizer.encode("a", "a").type_ids
 
+    @property
+    def separators(self) -> int:
+        """Return how many symbols for the end it puts between the texts of a pair, at least one: RoBERTa's puts two."""
+        framed = self.tokenizer.encode("a", "a")
+        of_text = framed.sequence_ids
+        between = framed.ids[len(of_text) - of_text[::-1].index(0) : of_text.index(1)]
+        return max(1, between.count(self._id_of[ROLES[2]]))
+
     def dictionary_text(self) -> str:
         """Return the content of fairseq's dict.txt: each symbol behind the four of fairseq, with a count of 1."""
         return "".join(f"{symbol} 1\n" for symbol in self.symbols[len(ROLES) :])

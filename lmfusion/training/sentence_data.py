@@ -86,8 +86,8 @@ class Encoder:
         return torch.cat([words.new_tensor(vocabulary.opening), words, words.new_tensor([vocabulary.closing])])
 
     def _fitted(self, words: list[Tensor], place: str) -> list[Tensor]:
-        """Cut texts so that together, with a closing symbol each, they are no longer than the LM takes."""
-        room = self.lm.max_positions() - len(words)
+        """Cut texts so that together, with all closing symbols, they are no longer than the LM takes."""
+        room = self.lm.max_positions() - 1 - (len(words) - 1) * self.lm.vocabulary.separators
         lengths = [len(each) for each in words]
         if sum(lengths) <= room:
             return words

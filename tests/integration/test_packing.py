@@ -18,6 +18,7 @@ import torch
 import lmfusion
 from lmfusion import InputError
 from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.commands import pack
 from lmfusion.text import kit as kits
 
 BEAM = ("--beam", 2, "--max-len-b", 10)
@@ -227,6 +228,20 @@ def test_what_is_no_translation_model_is_not_packed(commands: Any, lm_files: dic
     assert str(lm_files["src"]) in line
     assert "--out" in commands.refused("lmfusion", "pack", packed, "--out", packed)
     assert "nowhere" in commands.refused("lmfusion", "pack", packed, "--out", packed.parent / "nowhere" / "m.lmf")
+
+
+@pytest.mark.parametrize("mistyped", ["LICENCE-2.0", "text/COPYING", "my-licence.txt", "../cc.md"])
+def test_a_licence_that_names_a_file_which_is_not_there_is_no_licence(
+    commands: Any, packed: Path, tmp_path: Path, mistyped: str
+) -> None:
+    out = tmp_path / "m.lmf"
+    assert mistyped in commands.refused("lmfusion", "pack", packed, "--out", out, "--licence", mistyped)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("name", ["CC-BY-4.0", "GPL-2.0+", "MIT/X11", "https://example.org/licence.txt", "See a.txt"])
+def test_a_name_or_an_address_is_a_licence(name: str) -> None:
+    assert pack._licence(name) == name
 
 
 def hostile(packed: Path) -> dict[str, dict[str, Any]]:

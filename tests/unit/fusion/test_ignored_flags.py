@@ -21,3 +21,9 @@ def test_merged_embeddings_beside_a_language_model(make_cell: Any, task: Any, ce
     """--merge-src-tgt-embed is SHARED with two dictionaries made one."""
     with pytest.raises(InputError, match="--merge-src-tgt-embed"):
         TransformerLMFusion.build_model(make_cell(*cell, merge_src_tgt_embed=True), task)
+
+
+@pytest.mark.parametrize("fusion", ["elmo", "finetune"])
+def test_an_adaptive_softmax_cannot_be_tied_to_what_a_language_model_replaces(make_cell: Any, fusion: str) -> None:
+    with pytest.raises(InputError, match="--tie-adaptive-weights"):
+        check_combination(make_cell("none", fusion, adaptive_softmax_cutoff="5", tie_adaptive_weights=True))

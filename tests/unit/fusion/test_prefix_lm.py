@@ -174,6 +174,11 @@ def test_what_cannot_be_used_is_refused(
         make(prefix_lm=str(save_lm(make_causal(decoder_learned_pos=True))))
     with pytest.raises(InputError, match="--activation-dropout 1: give a probability"):
         make(activation_dropout=1.0)
+    with pytest.raises(InputError, match="--max-source-positions 0"):
+        make(max_source_positions=0)
+    asked = {"generation": SimpleNamespace(beam=1, print_alignment="hard")}
+    with pytest.raises(InputError, match="--print-alignment"):
+        make().prepare_for_inference_(SimpleNamespace(**asked))
     with pytest.raises(InputError, match="--decoder-attention-heads 3"):
         make(decoder_attention_heads=3)
     sides = SimpleNamespace(source_dictionary=dictionary, target_dictionary=other_dictionary)

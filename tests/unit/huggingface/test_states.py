@@ -77,6 +77,7 @@ def test_the_texts_of_a_pair_are_in_the_segments_of_pretraining(saved_models: Sa
     model = transformers.AutoModel.from_pretrained(folder).eval()
     model = model.get_encoder() if model.config.is_encoder_decoder else model
     ids = lm.vocabulary.to_model(row)[None]
+    assert ids[0].tolist() == transformers.AutoTokenizer.from_pretrained(folder)(*TEXTS[:2]).input_ids
     segments = {"token_type_ids": later.long()[None]} if model_type in ("bert", "electra") else {}
     expected = {True: model(input_ids=ids, **segments), False: model(input_ids=ids)}
     for given, wanted in ((lm.config, expected[True]), ({**lm.config, "segments": False}, expected[False])):

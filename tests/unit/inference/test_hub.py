@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import lmfusion
 from lmfusion.errors import InputError
 from lmfusion.inference import hub
 from lmfusion.inference.hub import Translator
+from lmfusion.inference.search_settings import check_overrides
 
 EOS = 2
 ROOT = Path(__file__).resolve().parents[3]
@@ -60,6 +62,20 @@ def test_dictionaries_are_those_of_the_folders_and_languages_that_are_given(tmp_
     assert hub._folders(task, overrides) == overrides["data"]
     with pytest.raises(InputError, match=r"first/dict\.tr\.txt does not exist"):
         hub._folders(task, {**overrides, "target_lang": "tr"})
+
+
+@pytest.mark.parametrize("bad, near", [("dropuot", "dropout"), ("sentencepiece", "sentencepiece_model")])
+def test_a_value_that_the_configuration_does_not_have_is_refused_with_the_nearest(bad: str, near: str) -> None:
+    with pytest.raises(InputError, match=f"{bad!r}; did you mean {near}"):
+        lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf", **{bad: 0.1})
+
+
+def test_a_value_of_a_section_that_an_export_leaves_out_is_known(tmp_path: Path) -> None:
+    """An old configuration is a Namespace, one of the same names a dictionary; both have what fairseq has."""
+    check_overrides({"lenpen": 1, "sentencepiece_model": "spm.model", "src_lm": "lm.pt"}, {"model": {"src_lm": None}})
+    check_overrides({"lenpen": 1, "dropout": 0.2}, {"model": Namespace(dropout=0.1)})
+    with pytest.raises(InputError, match="'src_lm'"):
+        check_overrides({"src_lm": "lm.pt"}, {"model": Namespace(dropout=0.1)})
 
 
 def test_no_sentence_has_no_translation(translator: Translator) -> None:
