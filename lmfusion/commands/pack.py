@@ -13,7 +13,6 @@ import lmfusion
 from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
-
 _FILE = re.compile(r"(?!https?:)(\S+\.(txt|md|rst|html)|(\S*/)?(LICEN[CS]E|COPYING)\S*)")
 """What stands for a file, and is no name of a licence ("CC-BY-4.0", "GPL-2.0+")."""
 

@@ -64,7 +64,7 @@ def test_dictionaries_are_those_of_the_folders_and_languages_that_are_given(tmp_
         hub._folders(task, {**overrides, "target_lang": "tr"})
 
 
-@pytest.mark.parametrize("bad, near", [("dropuot", "dropout"), ("sentencepiece", "sentencepiece_model")])
+@pytest.mark.parametrize(("bad", "near"), [("dropuot", "dropout"), ("sentencepiece", "sentencepiece_model")])
 def test_a_value_that_the_configuration_does_not_have_is_refused_with_the_nearest(bad: str, near: str) -> None:
     with pytest.raises(InputError, match=f"{bad!r}; did you mean {near}"):
         lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf", **{bad: 0.1})
