@@ -89,7 +89,7 @@ begin() {
     fi
     mkdir -p "$OUT"
     local found
-    found="$(python -c 'import lmfusion, torch; print("device", int(torch.cuda.is_available()), lmfusion.USER_DIR)' 2>"$OUT/begin.log")" ||
+    found="$(python -P -c 'import lmfusion, torch; print("device", int(torch.cuda.is_available()), lmfusion.USER_DIR)' 2>"$OUT/begin.log")" ||
         die "lmfusion cannot be imported ($(tail -n 1 "$OUT/begin.log")). Run: bash scripts/setup.sh, or activate the environment that has it"
     read -r _ GPU USER_DIR <<<"$(grep '^device ' <<<"$found")"
     rm -f "$OUT/begin.log"
@@ -108,7 +108,7 @@ begin() {
 # live FOLDER STEP FLAGS... -- COMMAND...: run one fairseq command of a run folder, see lmfusion/runs/live.py.
 # LIVE_EXEC=exec in a subshell in the background makes it a child of this script, with which it then ends.
 live() {
-    LMFUSION_STARTED_BY="${BASHPID:-}" ${LIVE_EXEC:-} python -m lmfusion.runs.live "$@"
+    LMFUSION_STARTED_BY="${BASHPID:-}" ${LIVE_EXEC:-} python -P -m lmfusion.runs.live "$@"
 }
 
 # prepare CORPUS [FLAGS...]: text to ids, into $DATA_DIR; a given BPE by --spm and --dict, else one is learned.
@@ -223,6 +223,6 @@ score() {
     for name in "$@"; do
         folders+=("$OUT/$name")
     done
-    python -m lmfusion.runs.hypotheses "${folders[@]}" --source "$TEST_SOURCE" --reference "$TEST_REFERENCE" \
+    python -P -m lmfusion.runs.hypotheses "${folders[@]}" --source "$TEST_SOURCE" --reference "$TEST_REFERENCE" \
         ${metric[@]+"${metric[@]}"}
 }

@@ -22,7 +22,7 @@ train_lm() {
 
 # save_lm NAME FILE: the best checkpoint of a language model as $OUT/FILE, in half precision, for rows to read.
 save_lm() {
-    python -m lmfusion.cli export "$OUT/$1/checkpoints/checkpoint_best.pt" --half --out "$OUT/$2.partial"
+    python -P -m lmfusion.cli export "$OUT/$1/checkpoints/checkpoint_best.pt" --half --out "$OUT/$2.partial"
     mv "$OUT/$2.partial" "$OUT/$2"
 }
 

@@ -10,7 +10,7 @@ set -euo pipefail
 # thousands N: 458752 -> 458,752
 thousands() { sed -E -e ':more' -e 's/([0-9])([0-9]{3})($|,)/\1,\2\3/' -e 't more' <<<"$1"; }
 
-gpus_here() { python -c 'import torch; print("gpus", torch.cuda.device_count())' | sed -n 's/^gpus //p'; }
+gpus_here() { python -P -c 'import torch; print("gpus", torch.cuda.device_count())' | sed -n 's/^gpus //p'; }
 
 # find_gpus: sets GPUS, in all, if it was not given (0 is one CPU process), and checks it against this machine.
 find_gpus() {

@@ -13,7 +13,7 @@ PREPARE_FLAGS=()
 made_up_pairs() {
     local folder="${MADE_UP_DIR:-$DATA_DIR}/$1-with-${PAIRS:-$BITEXT_LINES}" source="$2" target="$3"
     shift 3
-    [[ -d "$folder/corpus" ]] || python -m lmfusion.text.synthetic "$CORPUS" -s "$SRC" -t "$TGT" --pairs "$BITEXT_LINES" \
+    [[ -d "$folder/corpus" ]] || python -P -m lmfusion.text.synthetic "$CORPUS" -s "$SRC" -t "$TGT" --pairs "$BITEXT_LINES" \
         --add "$source" "$target" --out "$folder/corpus" "$@"
     DATA_DIR="$folder" BITEXT_LINES="$(wc -l <"$folder/corpus/train.$SRC")"
     prepare "$folder/corpus" --spm "$SPM" --dict "$DICT" --lm-langs ${PREPARE_FLAGS[@]+"${PREPARE_FLAGS[@]}"}
@@ -38,7 +38,7 @@ translated() {
     TRANSLATED="$OUT/translated/$(basename "$file").by-$(basename "$model")$(printf '%s' "$@" | tr -d ' ')"
     [[ ! -f "$TRANSLATED" ]] || return 0
     mkdir -p "$OUT/translated"
-    python -m lmfusion.cli translate "$model" "$file" --beam "$BEAM" "$@" >"$TRANSLATED.partial"
+    python -P -m lmfusion.cli translate "$model" "$file" --beam "$BEAM" "$@" >"$TRANSLATED.partial"
     mv "$TRANSLATED.partial" "$TRANSLATED"
 }
 

@@ -47,7 +47,7 @@ live() {
     [[ "$step" != train ]] || launch=(${LAUNCH[@]+"${LAUNCH[@]}"})
     if [[ -z "$DRY_RUN" ]]; then
         shift 2
-        LMFUSION_STARTED_BY="${BASHPID:-}" python -m lmfusion.runs.live "$folder" "$step" --launch "${launch[*]-}" "$@"
+        LMFUSION_STARTED_BY="${BASHPID:-}" python -P -m lmfusion.runs.live "$folder" "$step" --launch "${launch[*]-}" "$@"
         return
     fi
     printf '\n# %s: %s\n' "$folder" "$step"

@@ -76,7 +76,7 @@ test_row() {
 
 # score_row STEP NAME SOURCE REFERENCE
 score_row() {
-    do_or_show python -m lmfusion.runs.hypotheses "$OUT/$RUN" --step "$1" --data-set "$2" --source "$3" \
+    do_or_show python -P -m lmfusion.runs.hypotheses "$OUT/$RUN" --step "$1" --data-set "$2" --source "$3" \
         --reference "$4" ${METRIC_FLAGS[@]+"${METRIC_FLAGS[@]}"}
 }
 

@@ -151,7 +151,7 @@ denoiser() {
     local folder="$DATA_DIR/denoising" updates="${DENOISER_UPDATES:-$LM_UPDATES}"
     [[ -z "${DENOISER:-}" ]] || return 0
     DENOISER="$OUT/$NOISED/checkpoints/checkpoint_best.pt"
-    python -m lmfusion.text.merged "${@/#/$DATA_DIR/lm.}" --out "$folder"
+    python -P -m lmfusion.text.merged "${@/#/$DATA_DIR/lm.}" --out "$folder"
     seq2seq_shape
     bookkeeping "$LM_VALIDATE_EVERY" "$OUT/$NOISED"
     live "$OUT/$NOISED" train --label "$NOISED" --updates "$updates" --show-validation --seed "$SEED" --data "$folder" -- \
@@ -198,10 +198,10 @@ shallow_row() {
     ln -sf "$given/dict.$TGT.txt" "$BITEXT/dict.txt"
     for weight; do
         translate "$ROW.valid" "weight-$weight" valid baseline "$reference" --lm-path "$lm" --lm-weight "$weight"
-        python -m lmfusion.runs.hypotheses "$OUT/$ROW.valid" --step "weight-$weight" --data-set "weight-$weight" \
+        python -P -m lmfusion.runs.hypotheses "$OUT/$ROW.valid" --step "weight-$weight" --data-set "weight-$weight" \
             --reference "$reference"
     done
-    best="$(python -c 'import json, sys
+    best="$(python -P -c 'import json, sys
 scores = json.load(open(sys.argv[1]))
 print(max(sys.argv[2:], key=lambda weight: scores[f"weight-{weight}"]["bleu"]))' "$OUT/$ROW.valid/scores.json" "$@")"
     translate "$ROW" generate test baseline "$TEST_REFERENCE" --lm-path "$lm" --lm-weight "$best"
@@ -219,6 +219,6 @@ all_rows() {
         ((status == 0)) || failed="$failed $name"
         folders+=("$OUT/$name")
     done
-    python -m lmfusion.report.table "${folders[@]}" --save "$OUT/table.txt"
+    python -P -m lmfusion.report.table "${folders[@]}" --save "$OUT/table.txt"
     [[ -z "$failed" ]] || die "failed:$failed. What they said is above and in $OUT/ROW/*.log; run this again to resume."
 }

@@ -8,4 +8,4 @@ if [[ -z "${NO_SETUP:-}" && -f scripts/setup.sh ]]; then
     PATH="$PWD/.venv/bin:$PATH"
 fi
 export NO_SETUP=1 PYTHONPATH="$PWD/recipes${PYTHONPATH:+:$PYTHONPATH}"
-exec python -m study "$@"
+exec python -P -m study "$@"

@@ -39,7 +39,7 @@ SHIPPED=pretrained
 begin
 prepare "$CORPUS" --spm "$SHIPPED/spm.model" --dict "$SHIPPED/dict.txt" --lm-langs en
 if [[ "$FILE" == *.vec ]]; then
-    python -m lmfusion.cli embed --corpus "$DATA_DIR/bpe/mono.train.en" --out "$OUT/$FILE.partial" --mode "$KIND" \
+    python -P -m lmfusion.cli embed --corpus "$DATA_DIR/bpe/mono.train.en" --out "$OUT/$FILE.partial" --mode "$KIND" \
         --size "$EARLIER_DIM" --epochs "$EARLIER_EPOCHS" --seed "$SEED"
     mv "$OUT/$FILE.partial" "$OUT/$FILE"
 else

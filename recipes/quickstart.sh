@@ -84,7 +84,7 @@ choose_bpe() {
 # both COMMAND...: COMMAND for the baseline and for SRC-ELMO, beside each other where two cores are free for them.
 both() {
     local cores other status=0
-    cores="$(python -c 'from lmfusion.text.line_map import available_cores; print(available_cores())')"
+    cores="$(python -P -c 'from lmfusion.text.line_map import available_cores; print(available_cores())')"
     if [[ "$GPU" == 1 ]] || ((cores < 2)); then
         "$@" baseline && "$@" src_elmo
         return
@@ -136,9 +136,9 @@ stage 4 both train
 stage 5 both generate
 score baseline src_elmo
 
-python -m lmfusion.report.compare baseline="$OUT/baseline" SRC-ELMO="$OUT/src_elmo" \
+python -P -m lmfusion.report.compare baseline="$OUT/baseline" SRC-ELMO="$OUT/src_elmo" \
     --source "$TEST_SOURCE" --reference "$TEST_REFERENCE" --save "$OUT/report.txt" \
     --stage "preparing the corpus=$(stage_seconds 2)" --lm "cloze LM of stage 3=$OUT/lm.en"
-python -m lmfusion.cli report "$OUT/baseline" "$OUT/src_elmo" "$OUT/lm.en" --out "$OUT/report" \
+python -P -m lmfusion.cli report "$OUT/baseline" "$OUT/src_elmo" "$OUT/lm.en" --out "$OUT/report" \
     --title "lmfusion quickstart" --significance >/dev/null
 echo "All of it: $OUT (this report: $OUT/report.txt; with figures, to open in a browser: $OUT/report/report.html)"

@@ -139,7 +139,7 @@ def _report(asked: Asked, done: Sequence[str]) -> None:
     words = [*(str(asked.out / name) for name in folders), "--out", str(asked.out / "report"), "--significance"]
     words += ["--title", asked.title or f"{asked.data.source} to {asked.data.target}"]
     words += ["--source", test[0], "--reference", test[1]]
-    if subprocess.run([sys.executable, "-m", "lmfusion.cli", "report", *words], check=False).returncode:
+    if subprocess.run([sys.executable, "-P", "-m", "lmfusion.cli", "report", *words], check=False).returncode:
         raise InputError(f"the report failed; what it said is above. Rows and scores are whole in {asked.out}.")
 
 

@@ -101,7 +101,7 @@ def fairseq_preprocess(work: Path, flags: list[str], log: Path) -> dict[str, dic
     Raises:
         DataError: it failed; the message has its last words and the log's path.
     """
-    command = [sys.executable, "-m", "fairseq_cli.preprocess", "--destdir", str(work), *flags]
+    command = [sys.executable, "-P", "-m", "fairseq_cli.preprocess", "--destdir", str(work), *flags]
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8") as stream:
         stream.write(" ".join(command) + "\n")

@@ -14,7 +14,7 @@ translated src_elmo_shdemb "$SOURCES"
 made_up_pairs "distilled-$(basename "$PLAIN")" "$SOURCES" "$TRANSLATED" --upsample 0
 row --arch lmfusion_tiny
 [[ -n "${TRAIN_ONLY:-}" || -d "$OUT/distill/ctranslate2" ]] ||
-    python -m lmfusion.cli export "$OUT/distill" --ctranslate2 "$OUT/distill/ctranslate2"
+    python -P -m lmfusion.cli export "$OUT/distill" --ctranslate2 "$OUT/distill/ctranslate2"
 [[ -n "${TRAIN_ONLY:-}" ]] || python recipes/speed_table.py "$TEST_SOURCE" "$TEST_REFERENCE" --save "$OUT/distill/table.md" \
     "baseline=$OUT/baseline" "SRC-ELMO+SHDEMB=$OUT/src_elmo_shdemb" "student=$OUT/distill" \
     "student, CTranslate2=$OUT/distill/ctranslate2" "student, CTranslate2 int8=$OUT/distill/ctranslate2:int8"

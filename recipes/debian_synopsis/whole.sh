@@ -43,4 +43,4 @@ for name in "${NAMES[@]}"; do
     at "${rate#rate-}" "$name"
     folders+=("$best")
 done
-python -m lmfusion.report.table "${folders[@]}" --save "$ALL/table.txt"
+python -P -m lmfusion.report.table "${folders[@]}" --save "$ALL/table.txt"

@@ -82,7 +82,7 @@ back_translated() {
     [[ -z "${TRAIN_ONLY:-}" ]] || return 0
     CORPUS="$DATA_DIR/corpus" SPM="$DATA_DIR/spm.model" DICT="$DATA_DIR/dict.txt" MADE_UP_DIR="$OUT/made-up"
     local longest
-    read -r MAX_RATIO longest < <(python -c 'import json, sys
+    read -r MAX_RATIO longest < <(python -P -c 'import json, sys
 settings = json.load(open(sys.argv[1]))["settings"]
 print(settings["max_ratio"], settings["max_length"])' "$DATA_DIR/prepare.json")
     PREPARE_FLAGS=(--tokenizer "$TOKENIZER" --max-length "$longest")

@@ -36,7 +36,7 @@ LM_SHAPE=(--cell lstm --decoder-embed-dim "$LM_DIM" --decoder-layers "$LM_LAYERS
 train_lm recurrent en --arch uni_recurrent_lm
 train_lm elmo en --future-target --past-target --arch bi_recurrent_lm
 for mode in skipgram cbow; do
-    [[ -f "$OUT/$mode.vec" ]] || python -m lmfusion.cli embed --corpus "$DATA_DIR/bpe/mono.train.en" \
+    [[ -f "$OUT/$mode.vec" ]] || python -P -m lmfusion.cli embed --corpus "$DATA_DIR/bpe/mono.train.en" \
         --out "$OUT/$mode.vec" --mode "$mode" --size "$LM_DIM" --epochs "${VECTOR_EPOCHS:-1}" --seed "$SEED"
 done
 

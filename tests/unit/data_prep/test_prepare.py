@@ -186,3 +186,19 @@ def test_a_failure_of_fairseq_preprocess_is_passed_on_with_its_log(corpus_folder
 )
 def test_pairs_are_dropped_for_a_reason(source: str, target: str, verdict: str) -> None:
     assert binarize.judge_pair(source, target, max_length=5, max_ratio=1.5) == verdict
+
+
+def test_a_module_in_the_folder_where_one_works_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a stranger's folder of data may hold one."""
+    (tmp_path / "torch.py").write_text("raise ImportError('run')\n", encoding="utf-8")
+    (tmp_path / "dict.txt").write_text("a 1\n", encoding="utf-8")
+    (tmp_path / "train.en").write_text("a a\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    flags = ["--only-source", "-s", "en", "--srcdict", "dict.txt", "--trainpref", "train", "--workers", "1"]
+    binarize.fairseq_preprocess(tmp_path / "work", flags, tmp_path / "log")
+    assert (tmp_path / "work" / "train.en-None.en.bin").is_file()
+    begun = f"set -e; OUT=runs; . {Path(__file__).parents[3]}/recipes/_common.sh; begin; echo $USER_DIR"
+    done = subprocess.run(["bash", "-c", begun], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().endswith("lmfusion")
