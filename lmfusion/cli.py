@@ -30,7 +30,7 @@ from lmfusion.commands import (
     translate,
     user_dir,
 )
-from lmfusion.errors import LMFusionError, describe_os_error
+from lmfusion.errors import LMFusionError, describe_os_error, shown
 from lmfusion.runs.threads import let_waiting_threads_sleep
 
 COMMANDS = (
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         args.run(args)
         sys.stdout.flush()
     except LMFusionError as error:
-        print(f"lmfusion: error: {error}", file=sys.stderr)
+        print(f"lmfusion: error: {shown(error)}", file=sys.stderr)
         return USER_ERROR
     except KeyboardInterrupt:
         print("lmfusion: interrupted", file=sys.stderr)

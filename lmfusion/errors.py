@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")  # all but tabs and line ends
 _ENDING = signal.SIGINT, signal.SIGTERM
 
 
@@ -51,6 +53,11 @@ def naming(path: str | Path) -> Iterator[None]:
         raise InputError(f"{path}: {error}") from error
 
 
+def shown(error: BaseException) -> str:
+    """Return an error's message for a terminal: a space for control characters, which a file may have brought."""
+    return _CONTROL.sub(" ", str(error))
+
+
 UserError = InputError  # the former name, for programs that catch it
 
 
@@ -90,7 +97,7 @@ def exit_status(run: Callable[[], int | None], describe: Callable[[OSError], str
     try:
         return run() or 0
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {shown(error)}", file=sys.stderr)
         return 2
     except OSError as error:
         print(f"error: {describe(error)}", file=sys.stderr)

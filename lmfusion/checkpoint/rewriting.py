@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from lmfusion.checkpoint.atomic_files import replacing
+from lmfusion.checkpoint.files import is_checkpoint
 from lmfusion.checkpoint.plain_values import with_plain_values
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
@@ -96,10 +97,20 @@ def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
 
 
 def refuse_to_overwrite(paths: Sequence[str | Path], out: str | Path) -> None:
-    """Refuse to write over an input: the result lacks the optimizer, and a run could not resume from it."""
+    """Refuse to write over an input, or over a file that is no checkpoint.
+
+    Args:
+        paths: of all that is read: a checkpoint without its optimizer could not be resumed from.
+        out: file to write.
+
+    Raises:
+        InputError: naming it.
+    """
     for path in map(Path, paths):
         if path.exists() and Path(out).exists() and path.samefile(out):
             raise InputError(f"--out {out} is {path} itself, which would be lost: give another name.")
+    if Path(out).is_file() and not is_checkpoint(Path(out)):
+        raise InputError(f"--out {out} is there already and is no checkpoint: give another name, or delete it.")
 
 
 def _halved(name: str, value: Tensor) -> Tensor:

@@ -70,6 +70,7 @@ def run_dictionary(args: argparse.Namespace) -> None:
     from lmfusion.text import textio
     from lmfusion.text.huggingface import PieceTokenizer
 
+    _refuse_inside(args.folder, args.out)
     tokenizer = PieceTokenizer.from_folder(args.folder)
     with textio.writing(args.out) as stream:
         stream.write(tokenizer.dictionary_text())
@@ -98,6 +99,8 @@ def run_import(args: argparse.Namespace) -> None:
     from lmfusion.convert.bert import from_folder
     from lmfusion.text import textio
 
+    for path in filter(None, (args.out, args.dict)):
+        _refuse_inside(args.folder, path)
     converted = from_folder(args.folder)
     converted.write(args.out)
     count = sum(parameter.numel() for parameter in converted.model.parameters())
@@ -114,6 +117,7 @@ def run_save(args: argparse.Namespace) -> None:
     import lmfusion
     from lmfusion.text.huggingface import check_folder
 
+    _refuse_inside(args.folder, args.out)
     lm = lmfusion.load_lm(check_folder(args.folder))
     from lmfusion.lm.huggingface_file import save
 
@@ -128,6 +132,12 @@ def run_export(args: argparse.Namespace) -> None:
 
     to_folder(args.checkpoint, args.out, licence=args.licence)
     print(f"wrote {args.out}")
+
+
+def _refuse_inside(folder: str, out: Path) -> None:
+    """Refuse to write over a file of the model's folder."""
+    if out.exists() and out.resolve().parent == Path(folder).resolve():
+        raise InputError(f"--out {out} is a file of {folder}, which would be lost: give another name.")
 
 
 def _lines() -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -178,7 +179,7 @@ def _show(found: Inspection, console: Console) -> None:
         _say(console, f"{mix.side} side mixes its layers, gamma {mix.gamma:.3f}")
         largest = max(mix.shares.values())
         for name, share in mix.shares.items():
-            bar = "█" * max(1, round(40 * share / largest))
+            bar = "█" * max(1, round(40 * share / largest)) if math.isfinite(share) else ""
             console.print(Text.assemble(f"  {printable(name):<10} {share:6.1%} ", (bar, "cyan")))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import yaml
 
 from lmfusion.errors import InputError
 
+_NO_TEXT = re.compile(r"[\0\ud800-\udfff]")
 ON, OFF = ("true", "yes", "on"), ("false", "no", "off")
 """What a flag without a value may be set to."""
 
@@ -110,6 +112,8 @@ def _scalar(path: Path, key: str, node: yaml.Node) -> str:
         raise InputError(f"{_place(path, node)}: {key}: lists in lists are no values.")
     if not node.value:
         raise InputError(f"{_place(path, node)}: {key} has no value. Give one, or take the line out.")
+    if _NO_TEXT.search(node.value):
+        raise InputError(f"{_place(path, node)}: {key} has a character that can stand in no command.")
     return str(node.value)
 
 

@@ -18,11 +18,13 @@ in fairseq 0.12 that values from a file can reach, by a reading of every ``eval`
 - ``common.user_dir`` is imported, and ``post_save_script`` started, from the command line's configuration only;
   ``optim`` evaluates, and ``fairseq-validate`` and ``-eval-lm`` evaluate ``--model-overrides``, of the command line as
   well: the user's own, left as they are.
+- ``FastaDataset`` gives a shell the path of the data, in which languages stand: closed by a row of the table.
 - Modules below ``fairseq.examples`` are not imported unless the user asks for one by ``--user-dir``.
 """
 
 from __future__ import annotations
 
+import shlex
 from importlib.util import find_spec
 from typing import Any
 
@@ -60,7 +62,20 @@ def bounded_eval(original: Any) -> Any:
     return evaluate
 
 
+def quote_the_path(original: Any) -> Any:
+    """Return ``FastaDataset._build_index`` for any path: it makes a line of shell of it, as it stands."""
+
+    def build_index(self: Any, path: str) -> Any:
+        return original(self, shlex.quote(path))
+
+    return build_index
+
+
 def rows() -> tuple[Patch, ...]:
-    """Return a row of the table for every module that this version of fairseq has."""
+    """Return a row of the table for every module that this version of fairseq has, and that of shell."""
     why = "a checkpoint's configuration could run any code in fairseq-generate, -interactive, -validate and load_model"
-    return tuple(Patch(module, "eval", bounded_eval, why) for module in MODULES if _exists(module))
+    fasta = "the name of a data folder, or of a language, with a file .fasta in it is run by a shell (train.en-x;CMD;)"
+    return (
+        *(Patch(module, "eval", bounded_eval, why) for module in MODULES if _exists(module)),
+        Patch("fairseq.data.fasta_dataset:FastaDataset", "_build_index", quote_the_path, fasta),
+    )

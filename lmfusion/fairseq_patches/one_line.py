@@ -10,7 +10,7 @@ import re
 from types import TracebackType
 from typing import Callable
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, shown
 
 INTERRUPTED = "lmfusion: interrupted"
 _FILES = (FileNotFoundError, PermissionError, NotADirectoryError, IsADirectoryError)
@@ -23,7 +23,7 @@ def describe(error: BaseException) -> str | None:
         error: as it was raised, traceback included.
     """
     if isinstance(error, InputError):
-        return f"lmfusion: error: {error}"
+        return f"lmfusion: error: {shown(error)}"
     if not _ends_a_command(error.__traceback__):
         return None
     if isinstance(error, KeyboardInterrupt):

@@ -23,6 +23,7 @@ from lmfusion.inference.hub import Translator, find_checkpoint, load_model
 from lmfusion.inference.translate_lines import WINDOW, Done, Hypothesis, Search, windows
 from lmfusion.text import kit as kits
 from lmfusion.text.codec import TextCodec
+from lmfusion.text.json_text import parse
 from lmfusion.text.line_map import available_cores
 
 MODEL, TEXT, BPE = "model.bin", "lmfusion.json", "bpe.model"
@@ -185,11 +186,11 @@ class CTranslator:
     def __init__(self, folder: str | Path, *, int8: bool = False, device: str = "cpu") -> None:
         library, folder = _library(), Path(folder)
         try:
-            content = json.loads((folder / TEXT).read_text(encoding="utf-8"))
+            content = parse((folder / TEXT).read_text(encoding="utf-8"))
             content["bpe_file"] = kits.to_tensor((folder / BPE).read_bytes())
             self._longest = int(content["source_positions"])
             kit = kits.from_state(folder / TEXT, {kits.ENTRY: {**content, "languages": [], "dictionaries": []}})
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise InputError(
                 f"{folder}: {TEXT} or {BPE} of `lmfusion export --ctranslate2` is missing or damaged ({error})."
             ) from error

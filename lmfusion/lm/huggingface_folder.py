@@ -12,6 +12,7 @@ from lmfusion.checkpoint.reading import DAMAGE, first_line
 from lmfusion.errors import InputError
 from lmfusion.lm.huggingface_models import encoder_of, kind_of, settings_of, without_decoder
 from lmfusion.text.import_transformers import import_transformers, quiet
+from lmfusion.text.json_text import parse
 from lmfusion.text.model_settings import read_settings
 
 LAYER = re.compile(r"(?:^|\.)(?:block|layer|layers|h)\.(\d+)\.")
@@ -60,6 +61,7 @@ def read_weights(path: Path, name: str, head: str = "") -> tuple[dict[str, Any],
     if (path / "adapter_config.json").is_file():
         raise InputError(f"{path} holds an adapter: merge it into its model (merge_and_unload) and save that.")
     read_settings(path)
+    _check_shards(path)
     local = {"local_files_only": True, "trust_remote_code": False}
     more = {"add_pooling_layer": False} if kind.has_pooler and not head else {}
     try:
@@ -79,6 +81,18 @@ def read_weights(path: Path, name: str, head: str = "") -> tuple[dict[str, Any],
         ) from error
     _check(path, report, left_out="decoder." if kind.decoder_layers else None)
     return settings, encoder_of(model, kind).state_dict()
+
+
+def _check_shards(path: Path) -> None:
+    """Refuse an index of weights that names files outside the folder, whose weights would be taken for the model's."""
+    for index in path.glob("*.index.json"):
+        try:
+            shards = parse(index.read_text(encoding="utf-8"))["weight_map"].values()
+            outside = [str(name) for name in shards if Path(name).name != name]
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise InputError(f"{index} is damaged ({first_line(error)}): download it again.") from error
+        if outside:
+            raise InputError(f"{index} names a file outside its folder, {outside[0]}: nothing of it is read.")
 
 
 def _check(path: Path, report: dict[str, Any], left_out: str | None) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from lmfusion.rows.settable import is_number, wanted_instead
 from lmfusion.runs.provenance import hash_file
 from lmfusion.runs.record import write_json
 from lmfusion.text import prepared
+from lmfusion.text.json_text import parse
 from lmfusion.text.prepared import Prepared
 
 FILE = "plan.json"
@@ -110,7 +110,7 @@ def read(out: Path) -> Plan | None:
     if not path.is_file():
         return None
     try:
-        found = Plan(**json.loads(path.read_text(encoding="utf-8")))
+        found = Plan(**parse(path.read_text(encoding="utf-8")))
         if type(found.numbers) is not dict or not all(type(value) is str for value in found.numbers.values()):
             raise ValueError("its numbers are no texts by name")
         if missing := [name for name in _NEEDED if name not in found.numbers]:

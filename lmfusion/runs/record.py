@@ -9,6 +9,7 @@ from typing import Any
 
 from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.errors import InputError
+from lmfusion.text.json_text import parse
 
 _NUMBER, _MAYBE = (int, float), (int, float, type(None))
 _LARGEST = 1e300
@@ -87,7 +88,7 @@ def read_json(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{path}: is no file. Fix it or delete the run folder.")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error}). Was it edited? Fix it or delete the run folder.") from error
     if not isinstance(content, dict):

@@ -16,7 +16,7 @@ from lmfusion.errors import InputError
 from lmfusion.scoring.model_pieces import piece_joiner
 from lmfusion.scoring.text_files import PathLike, each_line
 
-_LINE = re.compile(r"([STHD])-(\d+)\t(.*)", re.DOTALL)
+_LINE = re.compile(r"([STHD])-(\d{1,18})\t(.*)", re.DOTALL)
 _CLOSING = re.compile(r"^Generate .* with beam=|\| Translated [\d,]+ sentences|\| Total time: ")
 _SENTENCEPIECE_MARK = "\u2581"
 _UNKNOWN_IN_TARGET = "<<unk>>"

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from lmfusion.checkpoint.atomic_files import NO_SPACE
 from lmfusion.errors import InputError
+from lmfusion.text.json_text import parse
 
 _RECORD = np.dtype([("key", "S32"), ("start", "<i8"), ("tokens", "<i8"), ("sum", "<u4")])
 FORMAT = 3  # of parts and their description; other formats lie in other folders
@@ -101,7 +102,7 @@ class StateStore:
     def __init__(self, folder: Path, shape: tuple[int, int], settings: dict[str, Any]) -> None:
         self.folder, self.shape = folder, shape
         try:
-            about = _About(**json.loads((folder / _ABOUT).read_text(encoding="utf-8")))
+            about = _About(**parse((folder / _ABOUT).read_text(encoding="utf-8")))
             self.dtype, self.computed = _TYPES[about.stored], _TYPES[about.computed]
             if (about.states, about.channels) != shape:
                 raise ValueError(f"states of {about.states} x {about.channels}")

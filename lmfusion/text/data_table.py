@@ -15,6 +15,7 @@ from rich.text import Text as Title
 from lmfusion.text.corpus import BITEXT_SPLITS, MONO_SPLITS
 from lmfusion.text.prepared import Prepared
 from lmfusion.text.printable import printable
+from lmfusion.text.textio import DataError
 
 REASONS = {"dropped_empty": "empty", "dropped_long": "too long", "dropped_ratio": "of unequal length"}
 UNKNOWN = 3
@@ -77,7 +78,10 @@ def read_sizes(index: Path) -> NDArray[np.int32]:
     """
     with index.open("rb") as stream:
         header = stream.read(26)
-    return np.fromfile(index, np.int32, int.from_bytes(header[18:], "little"), offset=len(header))
+    count = int.from_bytes(header[18:], "little")
+    if len(header) < 26 or not 0 < 12 * count <= index.stat().st_size - 26:
+        raise DataError(f"{index}: is damaged. Delete {index.parent}, and run the same command again.")
+    return np.fromfile(index, np.int32, count, offset=len(header))
 
 
 def count_unknown(data: Path, symbols: int) -> int:
@@ -87,7 +91,10 @@ def count_unknown(data: Path, symbols: int) -> int:
         data: the text's .bin file, the symbols' numbers one after the other.
         symbols: how many there are.
     """
-    numbers = np.memmap(data, f"u{data.stat().st_size // symbols}", "r")
+    size = data.stat().st_size
+    if symbols < 1 or size not in (2 * symbols, 4 * symbols, 8 * symbols):
+        raise DataError(f"{data}: is damaged. Delete {data.parent}, and run the same command again.")
+    numbers = np.memmap(data, f"u{size // symbols}", "r")
     return sum(
         int(np.count_nonzero(numbers[start : start + AT_ONCE] == UNKNOWN)) for start in range(0, symbols, AT_ONCE)
     )

@@ -24,6 +24,8 @@ from lmfusion.text.tokenizers_errors import ROLES, TokenizersErrors, check_table
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+MOST_PIECES = 10_000_000
+"""Greater numbers are a damaged file's: writing a tokenizer takes time and memory by the greatest."""
 _HUB_NAME = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)?(?<!\.pt)")
 
 
@@ -91,11 +93,11 @@ class PieceTokenizer:
         path, transformers = check_folder(folder), import_transformers()
         read_settings(path)  # transformers reads them, too
         try:
-            with quiet(transformers):
+            with TokenizersErrors(f"{path} has no tokenizer that can be read"), quiet(transformers):
                 loaded = transformers.AutoTokenizer.from_pretrained(
                     str(path), local_files_only=True, trust_remote_code=False
                 )
-        except (OSError, ValueError, ImportError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, ImportError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
                 f"{path} has no tokenizer that can be read ({first_line(error)}): its tokenizer.json is needed."
             ) from error
@@ -104,7 +106,8 @@ class PieceTokenizer:
                 f"{path} has the slow tokenizer {type(loaded).__name__}, whose rules are Python code: give a model "
                 f"with a tokenizer.json, the file of fast ones (PreTrainedTokenizerFast, {type(loaded).__name__}Fast)."
             )
-        return _with_roles(path, loaded)
+        with TokenizersErrors(f"{path} has a tokenizer that does not work"):
+            return _with_roles(path, loaded)
 
     @classmethod
     def from_text(cls, text: str, symbols: Sequence[str], ids: Sequence[int], opening: Sequence[str]) -> PieceTokenizer:
@@ -175,7 +178,8 @@ class PieceTokenizer:
     def keeps_case(self) -> bool:
         """Return False if the tokenizer turns capitals into small letters, which cannot be undone."""
         normalizer = self.tokenizer.normalizer
-        return normalizer is None or "A" in normalizer.normalize_str("A")
+        with TokenizersErrors("the tokenizer does not work"):
+            return normalizer is None or "A" in normalizer.normalize_str("A")
 
     @property
     def has_segments(self) -> bool:
@@ -220,6 +224,8 @@ def _with_roles(path: Path, loaded: Any) -> PieceTokenizer:
         closing,
         closing if loaded.unk_token_id is None else loaded.unk_token_id,
     ]
+    if (most := max(tokenizer.get_vocab(True).values())) > MOST_PIECES:
+        raise InputError(f"{path}: a piece of its tokenizer has the number {most:,}, and no model has as many.")
     pieces = sorted((number, piece) for piece, number in tokenizer.get_vocab(True).items() if number not in roles)
     symbols = [*ROLES, *(escape(piece) for _, piece in pieces)]
     opening = ROLES[:1] if front else ()

@@ -52,7 +52,7 @@ def read_pieces(path: str | Path) -> PieceTokenizer:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise InputError(f"{path} is damaged ({error}): run lmfusion data again, into a new folder.") from error
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from lmfusion.errors import InputError
+from lmfusion.text.json_text import parse
 
 MOST_LAYERS, MOST_LABELS = 1000, 1_000_000
 """More are a damaged file's: every layer takes memory, however narrow it is."""
@@ -23,7 +23,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """
     file = folder / "config.json"
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        found = parse(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{file} is damaged ({str(error).splitlines()[0]}): download it again.") from error
     if not isinstance(found, dict):

@@ -13,6 +13,7 @@ from lmfusion.text.data_table import Text
 from lmfusion.text.own_preparation import LEFT_OUT, OwnPreparation
 from lmfusion.text.own_request import Request
 from lmfusion.text.prepared import SUMMARIZATION, TRANSLATION, Prepared
+from lmfusion.text.printable import printable
 from lmfusion.text.record import Record, locked
 from lmfusion.text.textio import DataError
 from lmfusion.text.tokenize_text import MOSES, NO_TOKENIZER
@@ -113,7 +114,7 @@ def make(request: Request, out: Path, settings: Settings) -> Prepared:
     settings.check()
     found = split(request, out)
     for note in found["notes"]:
-        print(f"note: {note}", flush=True)
+        print(f"note: {printable(str(note))}", flush=True)
     given = {name: files for name, files in (("valid", request.valid), ("test", request.test)) if files}
     words = settings.words(request, out / CORPUS, out)
     preparation = OwnPreparation(prepare.parse_args(words), given)

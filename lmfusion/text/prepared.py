@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from lmfusion.errors import InputError
 from lmfusion.text import textio
-from lmfusion.text.tokenize_text import MOSES, tokenizer_flags
+from lmfusion.text.json_text import parse
+from lmfusion.text.tokenize_text import MOSES, NO_TOKENIZER, tokenizer_flags
 
 FILE = "data.json"
+_NAME = re.compile(r"[\w@-]+")
 TRANSLATION, SUMMARIZATION = "translation", "summarization"
 
 
@@ -117,10 +120,32 @@ def read(folder: Path) -> Prepared:
     if not path.is_file():
         raise InputError(f"{folder}: has no {FILE}. Give a folder that `lmfusion data … --out {folder}` has filled.")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse(path.read_text(encoding="utf-8"))
         known = {each.name for each in fields(Prepared)} - {"folder"}
-        return Prepared(folder=folder, **{name: value for name, value in content.items() if name in known})
+        found = Prepared(folder=folder, **{name: value for name, value in content.items() if name in known})
+        _check(found)
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(
             f"{path}: is damaged ({error}). Delete it, and run `lmfusion data` again with the flags that made {folder}."
         ) from error
+    return found
+
+
+def _check(found: Prepared) -> None:
+    """Refuse values of other types, and names of sides and languages that are none: they become names of files.
+
+    Raises:
+        ValueError: naming the value.
+    """
+    names = {"source": found.source, "target": found.target, "text_language": found.text_language or found.source}
+    wrong = [name for name, value in names.items() if type(value) is not str or not _NAME.fullmatch(value)]
+    counts = {"pairs": found.pairs, "longest": found.longest, "source_limit": found.source_limit or 0}
+    wrong += [name for name, value in counts.items() if type(value) is not int or value < 0]
+    kinds = {"kind": (TRANSLATION, SUMMARIZATION), "tokenizer": (MOSES, NO_TOKENIZER)}
+    wrong += [name for name, values in kinds.items() if getattr(found, name) not in values]
+    for name, kind in (("symbols", int), ("tokenizers", str)):
+        values = getattr(found, name)
+        if type(values) is not dict or not all(type(value) is kind for value in values.values()):
+            wrong.append(name)
+    if wrong or type(found.origin) is not dict:
+        raise ValueError(f"its {(wrong or ['origin'])[0]} is none")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lmfusion.text import textio
+from lmfusion.text.json_text import parse
 
 _CONSEQUENCE = "what was made beside it has to be made again"
 
@@ -85,7 +86,7 @@ def read_json(path: Path, consequence: str) -> dict[str, Any]:
         DataError: it is damaged; tells that it can be deleted, and the consequence.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = parse(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise textio.DataError(f"{path}: is damaged ({error}). Delete it: {consequence}.") from error
     if not isinstance(content, dict):

@@ -17,7 +17,7 @@ from typing import Any
 from lmfusion.errors import InputError
 from lmfusion.rows.scripts import is_back_translated
 from lmfusion.runs.live import die_with_parent
-from lmfusion.runs.record import write_json
+from lmfusion.runs.record import read_json, write_json
 from study import command, finals_table, into_page, parts_table, recipe, report, search_table
 from study.finals import finals
 from study.plan import Plan
@@ -49,7 +49,7 @@ def same_numbers(out: Path, numbers: Mapping[str, Any]) -> None:
         InputError: they are others.
     """
     path, now = out / "study.json", dict(numbers)
-    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else now
+    before = read_json(path) if path.is_file() else now
     if said := differing(before, now):
         raise InputError(f"{out} was begun with other numbers ({said}). Choose another --out, or delete it.")
     write_json(path, now)

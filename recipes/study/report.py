@@ -69,6 +69,6 @@ def _of_runs(plan: Plan, folders: Sequence[Path], title: str) -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("".join(f"{line}\n" for line in plan.task.lines("test", side)), encoding="utf-8")
         texts += [option, str(path)]
-    command = [sys.executable, "-P", "-m", "lmfusion.cli", "report", *map(str, folders), "--out", str(plan.out / "report")]
-    command += ["--title", title, "--significance", *texts]
+    command = [sys.executable, "-P", "-m", "lmfusion.cli", "report", *map(str, folders)]
+    command += ["--out", str(plan.out / "report"), "--title", title, "--significance", *texts]
     return subprocess.run(command, check=False).returncode

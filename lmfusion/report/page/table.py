@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pandas as pd
 
 from lmfusion.report.page.markdown import escape, escape_cell
+from lmfusion.text.printable import printable
+
+_FORMULA = re.compile(r"[=@]|[+-](?![\d.,]+(?:%|\s|$))")
+"""Text that a spreadsheet would compute; "-1.2 (-2 to 0)" it would not."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +90,16 @@ def to_csv(table: Table) -> str:
     frame = table.records
     if frame is None:
         frame = pd.DataFrame([[_one_line(cell) for cell in row] for row in table.rows], columns=list(table.columns))
-    text: str = frame.round(4).to_csv(index=False, lineterminator="\n")
+    text: str = frame.round(4).map(_as_text).to_csv(index=False, lineterminator="\n")
     return text
+
+
+def _as_text(value: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula: names in it may be a stranger's."""
+    if not isinstance(value, str):
+        return value
+    value = printable(value)
+    return f"'{value}" if _FORMULA.match(value) else value
 
 
 def _one_line(cell: Cell) -> str:
