@@ -118,9 +118,9 @@ class Recipes:
         )
 
     def calls(self) -> list[list[str]]:
-        """The commands so far."""
+        """The commands so far, without Python's own option -P."""
         lines = (self.out / "calls").read_text(encoding="utf-8").splitlines()
-        return [line.split("\037")[:-1] for line in lines]
+        return [[word for word in line.split("\037")[:-1] if word != "-P"] for line in lines]
 
     def command(self, name: str, step: str) -> list[str]:
         """The fairseq command of a run folder's step."""
