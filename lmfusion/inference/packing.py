@@ -40,7 +40,7 @@ def pack(
     Raises:
         InputError: if it is no such model, or its BPE or dictionaries are nowhere.
     """
-    refuse_to_overwrite([checkpoint, *([bpe_model] if bpe_model else [])], out)
+    refuse_to_overwrite([checkpoint], out)
     state = read_checkpoint(checkpoint)
     if reason := why_no_translator(model_config(checkpoint, state), state["model"]):
         raise InputError(f"{checkpoint} {reason}. What is packed translates.")

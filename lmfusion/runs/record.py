@@ -89,7 +89,7 @@ def read_json(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: is no file. Fix it or delete the run folder.")
     try:
         content = parse(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise InputError(f"{path}: is not JSON ({error}). Was it edited? Fix it or delete the run folder.") from error
     if not isinstance(content, dict):
         raise InputError(f"{path}: holds no JSON object. Fix it or delete the run folder.")

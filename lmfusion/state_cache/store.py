@@ -106,7 +106,7 @@ class StateStore:
             self.dtype, self.computed = _TYPES[about.stored], _TYPES[about.computed]
             if (about.states, about.channels) != shape:
                 raise ValueError(f"states of {about.states} x {about.channels}")
-        except (ValueError, TypeError, LookupError, RecursionError) as error:
+        except (ValueError, TypeError, LookupError) as error:
             raise InputError(f"{folder / _ABOUT} is damaged: delete the folder {folder}.") from error
         if about.settings != json.loads(json.dumps(settings)):
             raise InputError(

@@ -90,24 +90,9 @@ class PieceTokenizer:
         Raises:
             InputError: if there is none, it is a slow one, or its frame around a sentence is not one symbol a side.
         """
-        path, transformers = check_folder(folder), import_transformers()
-        read_settings(path)  # transformers reads them, too
-        try:
-            with TokenizersErrors(f"{path} has no tokenizer that can be read"), quiet(transformers):
-                loaded = transformers.AutoTokenizer.from_pretrained(
-                    str(path), local_files_only=True, trust_remote_code=False
-                )
-        except (OSError, ValueError, ImportError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise InputError(
-                f"{path} has no tokenizer that can be read ({first_line(error)}): its tokenizer.json is needed."
-            ) from error
-        if not getattr(loaded, "is_fast", False):
-            raise InputError(
-                f"{path} has the slow tokenizer {type(loaded).__name__}, whose rules are Python code: give a model "
-                f"with a tokenizer.json, the file of fast ones (PreTrainedTokenizerFast, {type(loaded).__name__}Fast)."
-            )
-        with TokenizersErrors(f"{path} has a tokenizer that does not work"):
-            return _with_roles(path, loaded)
+        path = check_folder(folder)
+        with TokenizersErrors(f"{path} has no tokenizer that works"):
+            return _with_roles(path, _loaded(path))
 
     @classmethod
     def from_text(cls, text: str, symbols: Sequence[str], ids: Sequence[int], opening: Sequence[str]) -> PieceTokenizer:
@@ -199,6 +184,27 @@ class PieceTokenizer:
         return "".join(f"{symbol} 1\n" for symbol in self.symbols[len(ROLES) :])
 
 
+def _loaded(path: Path) -> Any:
+    """Load the tokenizer of a folder by transformers."""
+    transformers = import_transformers()
+    read_settings(path)  # transformers reads them, too
+    try:
+        with quiet(transformers):
+            loaded = transformers.AutoTokenizer.from_pretrained(
+                str(path), local_files_only=True, trust_remote_code=False
+            )
+    except (OSError, ValueError, ImportError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise InputError(
+            f"{path} has no tokenizer that can be read ({first_line(error)}): its tokenizer.json is needed."
+        ) from error
+    if not getattr(loaded, "is_fast", False):
+        raise InputError(
+            f"{path} has the slow tokenizer {type(loaded).__name__}, whose rules are Python code: give a model with a "
+            f"tokenizer.json, the file of fast ones (PreTrainedTokenizerFast, {type(loaded).__name__}Fast)."
+        )
+    return loaded
+
+
 def _with_roles(path: Path, loaded: Any) -> PieceTokenizer:
     """Give the pieces of a tokenizer of transformers their symbols."""
     tokenizer = loaded.backend_tokenizer
@@ -224,9 +230,10 @@ def _with_roles(path: Path, loaded: Any) -> PieceTokenizer:
         closing,
         closing if loaded.unk_token_id is None else loaded.unk_token_id,
     ]
-    if (most := max(tokenizer.get_vocab(True).values())) > MOST_PIECES:
+    numbers = tokenizer.get_vocab(True)
+    if (most := max(numbers.values())) > MOST_PIECES:
         raise InputError(f"{path}: a piece of its tokenizer has the number {most:,}, and no model has as many.")
-    pieces = sorted((number, piece) for piece, number in tokenizer.get_vocab(True).items() if number not in roles)
+    pieces = sorted((number, piece) for piece, number in numbers.items() if number not in roles)
     symbols = [*ROLES, *(escape(piece) for _, piece in pieces)]
     opening = ROLES[:1] if front else ()
     return PieceTokenizer(tokenizer, symbols, [*roles, *(number for number, _ in pieces)], opening, bool(back))

@@ -24,7 +24,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     file = folder / "config.json"
     try:
         found = parse(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{file} is damaged ({str(error).splitlines()[0]}): download it again.") from error
     if not isinstance(found, dict):
         return {}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from lmfusion.text import corpus, textio
 from lmfusion.text.formats import JsonPairs, Pairs, PlainPairs, TablePairs
+from lmfusion.text.prepared import NAME
 from lmfusion.text.textio import DataError
 from lmfusion.text.tmx import TmxPairs
 
@@ -111,7 +111,7 @@ class Request:
             DataError: naming the flag and the fix.
         """
         for name in (*self.sides, *self.languages):
-            if not re.fullmatch(r"[\w@-]+", name):
+            if not NAME.fullmatch(name):
                 raise DataError(f"{name!r} cannot name a side or a language: letters, digits, - and _ can.")
         if self.source == self.target:
             raise DataError(f"source and target are both {self.source!r}: give two names, and --text-lang for both.")

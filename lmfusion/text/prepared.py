@@ -14,7 +14,8 @@ from lmfusion.text.json_text import parse
 from lmfusion.text.tokenize_text import MOSES, NO_TOKENIZER, tokenizer_flags
 
 FILE = "data.json"
-_NAME = re.compile(r"[\w@-]+")
+NAME = re.compile(r"[\w@-]+")
+"""Name of a side or a language, which stands in names of files and commands."""
 TRANSLATION, SUMMARIZATION = "translation", "summarization"
 
 
@@ -138,7 +139,7 @@ def _check(found: Prepared) -> None:
         ValueError: naming the value.
     """
     names = {"source": found.source, "target": found.target, "text_language": found.text_language or found.source}
-    wrong = [name for name, value in names.items() if type(value) is not str or not _NAME.fullmatch(value)]
+    wrong = [name for name, value in names.items() if type(value) is not str or not NAME.fullmatch(value)]
     counts = {"pairs": found.pairs, "longest": found.longest, "source_limit": found.source_limit or 0}
     wrong += [name for name, value in counts.items() if type(value) is not int or value < 0]
     kinds = {"kind": (TRANSLATION, SUMMARIZATION), "tokenizer": (MOSES, NO_TOKENIZER)}

@@ -19,7 +19,6 @@ from fairseq.dataclass import FairseqDataclass
 
 from lmfusion.errors import InputError
 from lmfusion.text.huggingface import PieceTokenizer
-from lmfusion.text.json_text import parse
 from lmfusion.text.model_pieces import read_pieces
 from lmfusion.text.tokenize_text import tokenizer_flags
 from lmfusion.text.tokenizer import MonolingualMosesConfig, MonolingualMosesTokenizer
@@ -54,7 +53,7 @@ class TwoBPE:
     """
 
     def __init__(self, cfg: TwoBPEConfig) -> None:
-        kept = parse(Path(cfg.bpe_pair).read_text(encoding="utf-8")) if cfg.bpe_pair else {}
+        kept = json.loads(Path(cfg.bpe_pair).read_text(encoding="utf-8")) if cfg.bpe_pair else {}
         self.source = _named(cfg.src_bpe, "--src-bpe") or _unpacked(kept.get("src"))
         self.target = _named(cfg.tgt_bpe, "--tgt-bpe") or _unpacked(kept.get("tgt"))
         self.source_words = _moses(cfg.src_moses, "--src-moses", self.source)

@@ -70,7 +70,7 @@ def test_a_value_that_the_configuration_does_not_have_is_refused_with_the_neares
         lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf", **{bad: 0.1})
 
 
-def test_a_value_of_a_section_that_an_export_leaves_out_is_known(tmp_path: Path) -> None:
+def test_a_value_of_a_section_that_an_export_leaves_out_is_known() -> None:
     """An old configuration is a Namespace, one of the same names a dictionary; both have what fairseq has."""
     check_overrides({"lenpen": 1, "sentencepiece_model": "spm.model", "src_lm": "lm.pt"}, {"model": {"src_lm": None}})
     check_overrides({"lenpen": 1, "dropout": 0.2}, {"model": Namespace(dropout=0.1)})
