@@ -57,7 +57,7 @@ def stand_ins(folder: Path, address: str) -> None:
 
 def run_python(words: list[str]) -> None:
     """What `python WORDS` does, for the ways in which recipes start it."""
-    kind, rest = words[0], words[1:]
+    kind, *rest = [word for word in words if word != "-P"]
     if kind == "-c":
         sys.argv = ["-c", *rest[1:]]
         exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
@@ -65,7 +65,7 @@ def run_python(words: list[str]) -> None:
         sys.argv = rest
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     else:
-        sys.argv = words
+        sys.argv = [kind, *rest]
         sys.path.insert(0, str(Path(kind).resolve().parent))
         runpy.run_path(kind, run_name="__main__")
 
