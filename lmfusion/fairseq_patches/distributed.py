@@ -16,6 +16,7 @@ from omegaconf import DictConfig, ListConfig, base, nodes, open_dict
 from torch import nn
 
 from lmfusion.checkpoint.reading import safe_types
+from lmfusion.fairseq_patches.text_kit import reads_text
 
 logger = logging.getLogger(__name__)
 
@@ -54,12 +55,13 @@ def join_launched(cfg: Any, environment: Mapping[str, str]) -> None:
                 settings.distributed_backend = "gloo"
 
 
-def join_launched_processes(original: Callable[..., Any]) -> Callable[..., Any]:
+def start_command(original: Callable[..., Any]) -> Callable[..., Any]:
     """Make ``call_main`` find the place of this process among those that torchrun started (:func:`join_launched`)."""
 
     def call_main(cfg: Any, main: Callable[..., Any], **kwargs: Any) -> Any:
         join_launched(cfg, os.environ)
-        return original(cfg, main, **kwargs)
+        with reads_text(cfg, main):
+            return original(cfg, main, **kwargs)
 
     return call_main
 

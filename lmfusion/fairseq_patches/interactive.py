@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from functools import cache
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from lmfusion.errors import InputError
 from lmfusion.lm.symbols import plain_word
@@ -44,9 +45,13 @@ def make_batches_without_overlong_lines(original: Callable[..., Iterator[Any]]) 
             return " ".join(words[: max_positions[0] - 1] if cuts else words)  # and </s>
 
         texts = [line.partition("\t")[0] for line in lines] if cfg.generation.constraints else lines
-        dataset = task.build_dataset_for_inference(*task.get_interactive_tokens_and_lengths(texts, encode))
-        _say_unknown(dataset, task)
-        kept, overlong = dataset.filter_indices_by_size(np.arange(len(lines)), max_positions)
+        sentences, lengths = task.get_interactive_tokens_and_lengths(texts, encode)
+        _say_unknown(sentences, task)
+        kept: Sized = lines
+        overlong: Iterable[int] = ()
+        if not isinstance(max_positions, dict):  # of several languages: that data set cannot say which are too long
+            dataset = task.build_dataset_for_inference(sentences, lengths)
+            kept, overlong = dataset.filter_indices_by_size(np.arange(len(lines)), max_positions)
         words = [word for text in texts for word in encode(text).split()]
         known = getattr(task.source_dictionary, "indices", words)
         if not is_told and (word := plain_word(words, known)) is not None:
@@ -63,9 +68,9 @@ def make_batches_without_overlong_lines(original: Callable[..., Iterator[Any]]) 
     return make_batches
 
 
-def _say_unknown(dataset: Any, task: Any) -> None:
+def _say_unknown(sentences: list[Tensor], task: Any) -> None:
     """Warn where most of the input is unknown to the model, as text is that lacks the model's BPE."""
-    tokens = [token for sentence in dataset.src for token in sentence.tolist()[:-1]]
+    tokens = [token for sentence in sentences for token in sentence.tolist()[:-1]]
     unknown = tokens.count(task.source_dictionary.unk())
     if tokens and unknown > len(tokens) * MOST_UNKNOWN:
         logger.warning(

@@ -105,9 +105,10 @@ TABLE: tuple[Patch, ...] = (
     Patch(
         "fairseq.distributed.utils",
         "call_main",
-        distributed.join_launched_processes,
+        distributed.start_command,
         "Under torchrun with one GPU a machine, or on CPUs, fairseq divides by the number of GPUs or trains as many "
-        "models as there are processes, each of which writes the others' checkpoints.",
+        "models as there are processes, each of which writes the others' checkpoints. Says which command runs, too: "
+        "into fairseq-interactive, and only there, plain text comes (see build_bpe).",
     ),
     Patch(
         "fairseq.distributed.utils",
@@ -198,14 +199,6 @@ TABLE: tuple[Patch, ...] = (
         moving_average.copy_what_does_not_move,
         "--store-ema with a language model inside ends in a RuntimeError (code points of its dictionary, in bytes, "
         "times a decay), and would round a frozen LM's weights.",
-    ),
-    Patch(
-        "fairseq_cli.interactive",
-        "main",
-        text_kit.read_text,
-        "As of build_bpe: there, and only there, plain text comes in.",
-        "never: ours alone",
-        only_if_loaded=True,
     ),
     Patch(
         "fairseq.tasks.fairseq_task:FairseqTask",

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import logging
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
+from lmfusion.errors import InputError
 from lmfusion.text.codec import built_bpe, built_tokenizer
 from lmfusion.text.kit import ENTRY, TextKit, collect, from_state
 
 logger = logging.getLogger(__name__)
 
+MARKS = ("▁", "@@ ")
+"""Of pieces of words: sentencepiece's and subword-nmt's."""
 _reading_text = False
-"""Whether ``fairseq-interactive`` is at work, which reads plain text."""
+"""Whether ``fairseq-interactive`` is at work on plain text."""
 _kits: list[TextKit | None] = []
 """Of every checkpoint that this process has read."""
 
@@ -47,29 +50,24 @@ def remember(path: Path, state: dict[str, Any]) -> None:
 
 def _kit(asked: Any) -> TextKit | None:
     """Return the kit of the models of this process, where the command line asks for nothing itself."""
-    if not _reads_text() or (asked is not None and getattr(asked, "_name", asked) is not None):
+    if not _reading_text or (asked is not None and getattr(asked, "_name", asked) is not None):
         return None
     return _kits[0] if _kits and all(kit == _kits[0] for kit in _kits) else None
 
 
-def _reads_text() -> bool:
-    """Return whether this is ``fairseq-interactive``; as ``python -m fairseq_cli.interactive`` its main is not ours."""
-    started = getattr(sys.modules["__main__"], "__file__", None) or ""
-    return _reading_text or Path(started).parts[-2:] == ("fairseq_cli", "interactive.py")
+@contextmanager
+def reads_text(cfg: Any, main: Callable[..., Any]) -> Iterator[None]:
+    """Note while a command runs whether it is ``fairseq-interactive`` on plain text.
 
-
-def read_text(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Make ``fairseq-interactive`` say that it reads plain text; ``fairseq-generate`` prints symbols as before."""
-
-    def main(*args: Any, **kwargs: Any) -> Any:
-        global _reading_text
-        _reading_text = True
-        try:
-            return original(*args, **kwargs)
-        finally:
-            _reading_text = False
-
-    return main
+    ``fairseq-generate`` reads and prints symbols; what ``--remove-bpe`` is given with is encoded already.
+    """
+    global _reading_text
+    source = getattr(getattr(main, "__code__", None), "co_filename", "")
+    _reading_text = Path(source).parts[-2:] == ("fairseq_cli", "interactive.py") and not cfg.common_eval.post_process
+    try:
+        yield
+    finally:
+        _reading_text = False
 
 
 def use_for_bpe(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,7 +80,10 @@ def use_for_bpe(original: Callable[..., Any]) -> Callable[..., Any]:
         logger.info(
             f"BPE: {kit.bpe['_name']}, from the checkpoint (text that is encoded already: --tokenizer space --bpe none)"
         )
-        return built_bpe(kit)
+        bpe = built_bpe(kit)
+        if not kit.tokenizer:
+            bpe.encode = _plain_only(bpe.encode)
+        return bpe
 
     return build_bpe
 
@@ -95,6 +96,23 @@ def use_for_tokenizer(original: Callable[..., Any]) -> Callable[..., Any]:
         if kit is None or not kit.tokenizer:
             return original(self, args)
         logger.info(f"tokenizer: {kit.tokenizer['_name']}, from the checkpoint")
-        return built_tokenizer(kit)
+        tokenizer = built_tokenizer(kit)
+        if kit.bpe:
+            tokenizer.encode = _plain_only(tokenizer.encode)
+        return tokenizer
 
     return build_tokenizer
+
+
+def _plain_only(encode: Callable[[str], str]) -> Callable[[str], str]:
+    """Return the first step of a checkpoint's encoding, which refuses text that is encoded already."""
+
+    def checked(text: str) -> str:
+        if mark := next((mark for mark in MARKS if mark in text), None):
+            raise InputError(
+                f"{text[:80]!r}: by its {mark.strip()!r} this is text in pieces of words, which the checkpoint's "
+                "BPE would encode once more: add --tokenizer space --bpe none to give pieces, or join them."
+            )
+        return encode(text)
+
+    return checked

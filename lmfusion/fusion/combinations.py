@@ -55,10 +55,10 @@ def check_combination(cfg: Any) -> None:
         )
     if cfg.quant_noise_scalar and any(fusion.keeps_lm for fusion in chosen):
         raise InputError("--quant-noise-scalar would quantize the layers of the language model as well: leave it out.")
-    if cfg.tie_adaptive_weights and replaces_embeddings(cfg, "tgt"):
+    if cfg.tie_adaptive_weights and cfg.adaptive_softmax_cutoff:
         raise InputError(
-            "--tie-adaptive-weights ties the adaptive softmax to the decoder's embeddings, but with --tgt-fusion the "
-            "language model takes their place: leave it out."
+            "--tie-adaptive-weights ties the adaptive softmax to adaptive embeddings, which a translation model of "
+            "fairseq does not have: leave it out."
         )
     if cfg.merge_src_tgt_embed and chosen:
         raise InputError(

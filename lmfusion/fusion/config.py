@@ -49,7 +49,9 @@ def _flat_fields() -> list[tuple[str, Any, Any]]:
             continue
         for inner in fields(_NESTED[spec.name]):
             if not inner.name.startswith("_"):
-                flat.append((f"{spec.name}_{inner.name}", inner.type, inner))
+                # fairseq calls it a list of numbers, and splits it at its commas
+                kind = Optional[str] if inner.name == "layers_to_keep" else inner.type
+                flat.append((f"{spec.name}_{inner.name}", kind, inner))
     return flat
 
 

@@ -114,6 +114,8 @@ class FinetuneFusion(Fusion):
         """Project the top state: B x T x C -> B x T x width."""
         assert states.top is not None
         x = states.top if self.projection is None else self.projection(states.top)
+        if self.rate.frozen and torch.is_grad_enabled() and not x.requires_grad:
+            x = x.detach().requires_grad_()  # fairseq's --checkpoint-activations gives no gradient to layers without
         return dropout(x, self.dropout, self.training)
 
     def set_num_updates(self, num_updates: int) -> None:

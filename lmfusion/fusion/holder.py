@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+from fairseq.checkpoint_utils import prune_state_dict
+from fairseq.tasks.language_modeling import LanguageModelingTask
 from omegaconf import OmegaConf, open_dict
 from torch import nn
 
@@ -99,10 +101,34 @@ class HoldsLMs(nn.Module):
         if self.second_stage is not None:
             stage, self.second_stage = self.second_stage, None
             weights = stage.complete(weights, self)
-        result = super().load_state_dict(weights, *args, **kwargs)
+        result = super().load_state_dict(_pruned(weights, kwargs.get("model_cfg")), *args, **kwargs)
         missing = result.missing_keys if result is not None else []
         self.needs_weights = self.needs_weights and any(".representation.lm." in name for name in missing)
         return result
+
+
+def _pruned(weights: Mapping[str, Any], cfg: Any) -> Mapping[str, Any]:
+    """Prune a stack's layers by --encoder- or --decoder-layers-to-keep, if it is given.
+
+    Layers of a language model stay. fairseq would prune them, too, and all layers of the stack that is not named.
+    """
+    stacks = tuple(f"{stack}." for stack in ("encoder", "decoder") if getattr(cfg, f"{stack}_layers_to_keep", None))
+    names = [name for name in weights if name.startswith(stacks) and ".representation.lm." not in name]
+    pruned = prune_state_dict({name: weights[name] for name in names}, cfg) if names else {}
+    return {**{name: tensor for name, tensor in weights.items() if name not in names}, **pruned} if names else weights
+
+
+def check_task(task: Any) -> None:
+    """Refuse a task whose sentences have no source.
+
+    Raises:
+        InputError: naming what the model is for.
+    """
+    if isinstance(task, LanguageModelingTask):
+        raise InputError(
+            "this is a translation model, which scores no plain text: give the checkpoint of a language model, or "
+            "--task translation."
+        )
 
 
 def fill_defaults(cfg: Any, flags: Any) -> None:

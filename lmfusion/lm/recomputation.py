@@ -21,7 +21,7 @@ def recompute_layers(lm: Freezable) -> None:
     """Make every layer with weights that are trained keep its inputs alone in training steps.
 
     Args:
-        lm: whose layers are changed; what they compute, dropout included, stays bit for bit.
+        lm: whose layers are changed; what they compute, dropout included, stays the same within rounding.
     """
     for modules in lm.modules_from_below()[1:]:
         for module in modules:

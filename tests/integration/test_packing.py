@@ -88,10 +88,14 @@ def printed(commands: Any, *words: object) -> list[str]:
 
 def interactive(commands: Any, model: Path, text: Path, *flags: object, data: Path | None = None) -> list[str]:
     """What fairseq-interactive prints of each line, detokenized, and the rest of its output."""
-    words = ["fairseq-interactive", data or commands.bitext, "--path", model, "--input", text, "-s", "en", "-t", "de"]
-    size = ("--buffer-size", 16, "--batch-size", 16, "--user-dir", lmfusion.USER_DIR, "--cpu")
-    output: str = commands.ok(*words, *BEAM, *size, *flags)
+    output: str = commands.ok(*interactive_words(commands, model, text, *flags, data=data))
     return output.splitlines()
+
+
+def interactive_words(commands: Any, model: Path, text: Path, *flags: object, data: Path | None = None) -> list[object]:
+    """Its command line."""
+    words = ["fairseq-interactive", data or commands.bitext, "--path", model, "--input", text, "-s", "en", "-t", "de"]
+    return [*words, *BEAM, "--buffer-size", 16, "--batch-size", 16, "--user-dir", lmfusion.USER_DIR, "--cpu", *flags]
 
 
 def detokenized(output: list[str]) -> list[str]:
@@ -133,6 +137,21 @@ def test_interactive_as_a_module_takes_them_too(
     words += [*BEAM, "--buffer-size", 16, "--user-dir", lmfusion.USER_DIR, "--cpu"]
     done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, check=True)
     assert detokenized(done.stdout.splitlines()) == [" ".join(line.split()) for line in translations]
+
+
+@pytest.mark.slow
+def test_interactive_does_not_encode_twice(commands: Any, trained: Path, packed: Path, tmp_path: Path) -> None:
+    """Pieces with --remove-bpe give what they give with --bpe none; pieces alone are refused."""
+    pieces = commands.prepared / "bpe" / "test.en"
+    for model in (trained, packed):
+        given = interactive(commands, model, pieces, "--tokenizer", "space", "--bpe", "none")
+        joined = interactive(commands, model, pieces, "--remove-bpe", "sentencepiece")
+        expected = [text.replace(" ", "").replace("▁", " ").strip() for text in detokenized(given)]
+        assert detokenized(joined) == expected
+        assert any(" " in text for text in expected)
+    refused = commands.refused(*interactive_words(commands, trained, pieces))
+    assert "▁" in refused
+    assert "--bpe none" in refused
 
 
 @pytest.mark.slow

@@ -40,11 +40,13 @@ LSTM += ["--decoder-embed-dim", 16, "--decoder-hidden-size", 16, "--decoder-out-
 LM = ["--task", "language_modeling", "--sample-break-mode", "eos", "--tokens-per-sample", 256]
 MASKED = ["--task", "masked_lm", "--criterion", "masked_lm", "--sample-break-mode", "complete"]
 MASKED += ["--tokens-per-sample", 256, "--max-positions", 256]
+SEVERAL = ["--task", "multilingual_translation", "--lang-pairs", "en-de"]
 MODELS: dict[str, tuple[str, list[object]]] = {
     "transformer": ("bitext-400", [*PAIRS, *SMOOTHED, "--arch", "transformer", *ENCODER, *DECODER]),
     "lstm": ("bitext-400", [*PAIRS, *SMOOTHED, "--arch", "lstm", *LSTM]),
     "transformer_lm": ("lm.en", [*LM, "--arch", "transformer_lm", *DECODER]),
     "roberta": ("lm.en", [*MASKED, "--arch", "roberta_base", *ENCODER]),
+    "multilingual": ("bitext-400", [*SEVERAL, *SMOOTHED, "--arch", "multilingual_transformer", *ENCODER, *DECODER]),
 }
 SEARCHES: dict[str, list[object]] = {
     "beam": ["--beam", 5],
@@ -158,3 +160,22 @@ def test_interactive_gives_the_same_hypotheses_and_scores(
         given[name] = hypotheses(commands.ok(*words, *INTERACTIVE[search]))
     assert given["plain"] == given["lmfusion"]
     assert len(given["plain"]) >= 25 * 4
+
+
+@pytest.mark.parametrize("model", cases(["transformer_lm", "multilingual"]))
+def test_interactive_takes_tasks_whose_data_are_no_pairs(
+    model: str, train: Any, commands: Any, user_dirs: dict[str, Path], tmp_path: Path
+) -> None:
+    """A language model goes on with a line; the task of several languages has a dictionary of pairs."""
+    data = MODELS[model][0]
+    task = ["--task", "language_modeling"] if model == "transformer_lm" else [*SEVERAL, *PAIRS]
+    checkpoint = train(model)["plain"][0] / "checkpoint_last.pt"
+    text = (commands.prepared / "bpe" / "test.en").read_text(encoding="utf-8")
+    (tmp_path / "source").write_text("\n".join(text.splitlines()[:7]) + "\n", encoding="utf-8")
+    given = {}
+    for name, user_dir in user_dirs.items():
+        words = ["fairseq-interactive", commands.prepared / data, *task, "--path", checkpoint, "--user-dir", user_dir]
+        words += ["--cpu", "--input", tmp_path / "source", "--buffer-size", 4, "--max-len-b", 40, "--beam", 2]
+        given[name] = hypotheses(commands.ok(*words))
+    assert given["plain"] == given["lmfusion"]
+    assert len(given["plain"]) == 7 * 4

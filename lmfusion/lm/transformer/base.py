@@ -88,11 +88,13 @@ class TrainableLM(FairseqLanguageModel):
 
 
 def check_task(task: Any) -> None:
-    """Refuse a task that gives a language model sentences of a source language.
+    """Refuse a task that gives a language model sentences of a source language, or targets that fairseq cannot make.
 
     Raises:
-        InputError: naming what the model is for.
+        InputError: naming what the model is for, or the flag.
     """
+    if getattr(getattr(task, "args", None), "add_bos_token", False) and len(task.targets) > 1:
+        raise InputError("--add-bos-token puts its symbol in front of one target: leave it out, or give one target.")
     if isinstance(task, TranslationTask):
         raise InputError(
             "this is a language model, which translates nothing: give the checkpoint of a translation model, or --task "

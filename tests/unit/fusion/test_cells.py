@@ -172,3 +172,24 @@ def test_checkpoint_activations_reach_the_layers_of_a_trained_lm(
     assert twice == (once if "elmo" in cell else 2 * (blocks - joins) + joins)
     for name, gradient in expected.items():
         torch.testing.assert_close(gradients[name], gradient, msg=name)
+
+
+@pytest.mark.parametrize("saving", ["checkpoint_activations", "offload_activations"])
+@pytest.mark.parametrize("cell", [("finetune", "none"), ("finetune", "finetune")], ids=" ".join)
+def test_what_saves_memory_leaves_gradients_as_they_are_while_a_trained_lm_rests(
+    make_cell: Any, task: Any, net_input: Any, cell: tuple[str, str], saving: str
+) -> None:
+    """The LM is as wide as the model, so that nothing in front of the first layer is trained."""
+    resting = {"src_lm_freeze_updates": 2, "encoder_embed_dim": 16, "dropout": 0.1}
+    if cell[1] == "finetune":
+        resting |= {f"decoder_{name}_dim": 16 for name in ("embed", "input", "output")} | {"tgt_lm_freeze_updates": 2}
+    found = []
+    for flags in ({}, {saving: True}):
+        torch.manual_seed(1)
+        model = TransformerLMFusion.build_model(make_cell(*cell, **resting, **flags), task).train()
+        torch.manual_seed(2)
+        model(**net_input)[0].sin().sum().backward()
+        found.append({name: p.grad for name, p in model.named_parameters() if p.grad is not None})
+    expected, gradients = found
+    assert [name for name in expected if name.startswith("encoder.layers.0.")]
+    torch.testing.assert_close(gradients, expected)

@@ -196,3 +196,23 @@ def test_new_run_without_the_lm_file_is_refused(make_cell: Any, task: Any, src_l
     src_lm.unlink()
     with pytest.raises(InputError, match=r"source_lm\.pt does not exist"):
         TransformerLMFusion.build_model(cfg.model, task)
+
+
+@pytest.mark.parametrize("cell", [("elmo", "finetune"), ("finetune", "elmo"), ("attend", "cold")], ids=" ".join)
+@pytest.mark.parametrize("chosen", [{"encoder": "1", "decoder": "0,2"}, {"encoder": "0,1"}, {"decoder": "2"}], ids=str)
+def test_pruning_keeps_the_layers_named_and_all_of_the_language_models(
+    make_cell: Any, task: Any, net_input: Any, cell: tuple[str, str], chosen: dict[str, str]
+) -> None:
+    layers = {"encoder_layers": 3, "decoder_layers": 3}
+    torch.manual_seed(1)
+    whole = TransformerLMFusion.build_model(make_cell(*cell, **layers), task).eval()
+    weights = dict(whole.state_dict())
+    cfg = make_cell(*cell, **layers, **{f"{stack}_layers_to_keep": kept for stack, kept in chosen.items()})
+    cfg.arch = "transformer_lmfusion"
+    pruned = TransformerLMFusion.build_model(cfg, task).eval()
+    pruned.load_state_dict(weights, strict=True, model_cfg=cfg)
+    for stack, kept in chosen.items():
+        module = getattr(whole, stack)
+        module.layers = torch.nn.ModuleList(module.layers[int(number)] for number in kept.split(","))
+    assert len(list(pruned.parameters())) == len(list(whole.parameters()))
+    torch.testing.assert_close(pruned(**net_input)[0], whole(**net_input)[0], rtol=0, atol=0)

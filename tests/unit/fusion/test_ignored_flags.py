@@ -1,9 +1,13 @@
 """A flag that would be ignored is an error, also when it is zero."""
 
+from argparse import Namespace
 from typing import Any
 
 import pytest
+from fairseq.tasks.language_modeling import LanguageModelingTask
 
+from lmfusion.consumers.lstm import LSTMFusion
+from lmfusion.consumers.prefix_lm import PrefixLM
 from lmfusion.errors import InputError
 from lmfusion.fusion.combinations import check_combination
 from lmfusion.fusion.model import TransformerLMFusion
@@ -23,7 +27,17 @@ def test_merged_embeddings_beside_a_language_model(make_cell: Any, task: Any, ce
         TransformerLMFusion.build_model(make_cell(*cell, merge_src_tgt_embed=True), task)
 
 
-@pytest.mark.parametrize("fusion", ["elmo", "finetune"])
-def test_an_adaptive_softmax_cannot_be_tied_to_what_a_language_model_replaces(make_cell: Any, fusion: str) -> None:
+@pytest.mark.parametrize("fusion", ["none", "elmo", "finetune"])
+def test_an_adaptive_softmax_cannot_be_tied_to_plain_embeddings(make_cell: Any, fusion: str) -> None:
     with pytest.raises(InputError, match="--tie-adaptive-weights"):
         check_combination(make_cell("none", fusion, adaptive_softmax_cutoff="5", tie_adaptive_weights=True))
+
+
+@pytest.mark.parametrize("kind", ["transformer", "LSTM", "prefix LM"])
+def test_a_translation_model_is_no_language_model(request: pytest.FixtureRequest, dictionary: Any, kind: str) -> None:
+    """fairseq-eval-lm of one, or --task language_modeling by mistake."""
+    models = {"transformer": TransformerLMFusion, "LSTM": LSTMFusion, "prefix LM": PrefixLM}
+    flags = {"transformer": "make_cfg", "LSTM": "make_lstm_cfg", "prefix LM": "make_prefix_cfg"}
+    task = LanguageModelingTask(Namespace(), dictionary)
+    with pytest.raises(InputError, match="--task"):
+        models[kind].build_model(request.getfixturevalue(flags[kind])(), task)

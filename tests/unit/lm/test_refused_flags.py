@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fairseq.data import Dictionary, TruncatedDictionary
+from fairseq.tasks.language_modeling import LanguageModelingTask
 
 from lmfusion.errors import InputError
 from lmfusion.lm.causal import CausalLM, UniTransformerLanguageModel
-from lmfusion.lm.transformer.config import CausalLMConfig
+from lmfusion.lm.cloze import BiTransformerLanguageModel
+from lmfusion.lm.transformer.config import CausalLMConfig, ClozeLMConfig
 
 
 @pytest.mark.parametrize("targets", [("future",), ("past",), ("self", "future"), ("self", "past")], ids=str)
@@ -26,6 +29,14 @@ def test_target_sets_that_make_no_causal_lm(dictionary: Dictionary, targets: lis
     given = " ".join(f"--{target}-target" for target in targets)
     with pytest.raises(InputError, match=f"would see what {given} asks for: .* train bi_transformer_lm"):
         UniTransformerLanguageModel.build_model(CausalLMConfig(), task)
+
+
+def test_a_symbol_in_front_of_two_targets(dictionary: Dictionary) -> None:
+    """fairseq puts it in front of a target, not of a list of them."""
+    flags = {"future_target": True, "past_target": True, "sample_break_mode": "eos", "add_bos_token": True}
+    task = LanguageModelingTask(Namespace(**flags), dictionary, targets=["future", "past"])
+    with pytest.raises(InputError, match="--add-bos-token"):
+        BiTransformerLanguageModel.build_model(ClozeLMConfig(), task)
 
 
 @pytest.mark.parametrize(
