@@ -26,10 +26,10 @@ NOTE = (
     "looked at; blind: out of domain."
 )
 INTERVALS = (
-    "BLEU / chrF, each with the 95% interval of a bootstrap over sentences and seeds. Bold: the interval excludes 0, and "
-    "both rows have two seeds or more. Of n seeds such a bootstrap shows (n-1)/n of the variance between seeds, so it is "
-    "too narrow; of one seed it shows none. The {count} intervals are not corrected for their number: of as many between "
-    "equal rows about {expected} would exclude 0."
+    "BLEU / chrF, each with the 95% interval of a bootstrap over sentences and seeds. Bold: the interval excludes "
+    "0, and both rows have two seeds or more. Of n seeds such a bootstrap shows (n-1)/n of the variance between "
+    "seeds, so it is too narrow; of one seed it shows none. The {count} intervals are not corrected for their "
+    "number: of as many between equal rows about {expected} would exclude 0."
 )
 FALSE = 0.05
 """Of 95% intervals between equal rows, the share that excludes 0."""
