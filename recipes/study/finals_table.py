@@ -26,9 +26,13 @@ NOTE = (
     "looked at; blind: out of domain."
 )
 INTERVALS = (
-    "BLEU / chrF, each with the 95% interval of a bootstrap over sentences and seeds. Bold: the interval "
-    "excludes 0. With one seed of a row it does not include variation between seeds."
+    "BLEU / chrF, each with the 95% interval of a bootstrap over sentences and seeds. Bold: the interval excludes "
+    "0, and both rows have two seeds or more. Of n seeds such a bootstrap shows (n-1)/n of the variance between "
+    "seeds, so it is too narrow; of one seed it shows none. The {count} intervals are not corrected for their "
+    "number: of as many between equal rows about {expected} would exclude 0."
 )
+FALSE = 0.05
+"""Of 95% intervals between equal rows, the share that excludes 0."""
 
 
 def sections(plan: Plan, found: Iterable[Finals]) -> str:
@@ -81,18 +85,22 @@ def _differences(tests: Sequence[TestSet], pairs: Sequence[tuple[str, str, str]]
         f"|---|---|---|{'---:|' * len(tests)}",
     ]
     signatures: dict[str, None] = {}
+    count = 0
     for number, row, other in pairs:
         cells = []
         for test in tests:
             both = test.hypotheses.get(row), test.hypotheses.get(other)
             results = compare(both[0], both[1], test.references) if both[0] and both[1] else []
             cells.append(" / ".join(map(_difference, results)))
+            count += len(results)
             signatures.update(dict.fromkeys(each.signature for each in results))
         table.append(f"| {number} | {row} | {other} | {' | '.join(cells)} |")
-    return ["\n".join(table), INTERVALS, "<br>".join(signatures)]
+    note = INTERVALS.format(count=count, expected=max(1, round(FALSE * count)))
+    return ["\n".join(table), note, "<br>".join(signatures)]
 
 
 def _difference(result: SeedsResult) -> str:
     low, high = result.interval
     shown = f"{result.difference:+.2f}"
-    return f"{f'**{shown}**' if result.is_beyond_chance else shown} ({low:+.2f} to {high:+.2f})"
+    is_bold = result.is_beyond_chance and min(len(result.system.scores), len(result.baseline.scores)) > 1
+    return f"{f'**{shown}**' if is_bold else shown} ({low:+.2f} to {high:+.2f})"

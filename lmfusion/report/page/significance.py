@@ -128,8 +128,8 @@ def significance_table(comparison: Comparison, significance: Significance) -> Ta
     signature = significance.lines[0].result.signature
     notes = [
         f"Paired bootstrap against {comparison.base} of the same size and seed: {signature}",
-        f"Bold: p below {CHANCE}. Each p is of its own comparison: among 20 rows that equal {comparison.base}, one "
-        "can be expected below it.",
+        f"Bold: p below {CHANCE}. This p is about half of a two-sided one, and each is of its own comparison: among 20 "
+        f"rows that equal {comparison.base}, about two can be expected below it.",
     ]
     name = f"{comparison.prefix}significance"
     beside = "" if comparison.base == "the baseline" else f" beside {comparison.base}"

@@ -93,13 +93,18 @@ def test_scores_and_differences_are_sacrebleus_over_seeds(plan: Plan) -> None:
     found = cells(text, "| 1 | src_elmo_shdemb |")
     assert found[2] == "shared", "the better of two by validation"
     differences = [f"{mean - other:+.2f}" for mean, other in zip(means, worst)]
-    assert re.findall(r"\*\*(.\d+\.\d+)\*\*", found[3]) == differences
+    assert re.findall(r"(\S+) \(", found[3]) == differences, "not bold, for one row has one seed"
     assert found[4] == "", "the blind test was not translated by both"
     assert "lstm" in text, "it says that the best may be another"
     commit(plan, "baseline", 1, WORSE)
     text = finals_table.sections(plan, finals(plan))
-    assert cells(text, "|  | shared | baseline |")[3].startswith("**-")
+    assert cells(text, "|  | shared | baseline |")[3].startswith("-")
     assert "| baseline | shared |" not in text, "no difference is told in both directions"
+    assert "The 6 intervals" in text, "three pairs, BLEU and chrF"
+    commit(plan, "shared", 2, WORST)
+    text = finals_table.sections(plan, finals(plan))
+    found = cells(text, "| 1 | src_elmo_shdemb |")
+    assert re.findall(r"\*\*(.\d+\.\d+)\*\*", found[3]) == differences, "two seeds of each, far apart"
 
 
 def test_parts_are_scored_as_their_sentences_alone_and_seeds_are_averaged(plan: Plan) -> None:
@@ -140,7 +145,7 @@ def test_the_best_row_without_a_language_model_is_that_of_validation(plan: Plan)
     text = finals_table.sections(plan, finals(plan))
     assert "baseline (1.200)" in text
     assert cells(text, "| 1 | src_elmo_shdemb |")[2] == "baseline"
-    assert cells(text, "|  | shared | baseline |")[3].startswith("**+")
+    assert cells(text, "|  | shared | baseline |")[3].startswith("+")
     assert text.count("| src_elmo_shdemb | baseline |") == 1, "the baseline is the best as well: told once"
 
 
