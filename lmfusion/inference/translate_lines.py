@@ -16,6 +16,7 @@ from torch import Tensor
 from lmfusion.errors import InputError
 from lmfusion.inference.hub import Translator
 from lmfusion.inference.search_settings import check_settings
+from lmfusion.text.opening import clean
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +25,8 @@ WINDOW = 16
 PATIENCE = 0.05
 """Seconds to wait for another line before those that are there are translated."""
 
+NEVER = 1e4
+"""Penalty of <unk> by which it is never written: more than any log-probability; infinity would be refused."""
 
 Done = Callable[[int], Any]
 """A function that is told how many more lines are finished."""
@@ -69,8 +72,9 @@ def translate_lines(
 ) -> Iterator[list[Hypothesis]]:
     """Translate lines as they come in.
 
-    A line without a word gives one empty hypothesis, so that output and input stay parallel. A line longer than the
-    model reads is cut, and a warning names it.
+    White space of every kind counts as a space, as in prepared text, and ``<unk>`` is never written unless the setting
+    ``unkpen`` allows it. A line without a word gives one empty hypothesis, so that output and input stay parallel. A
+    line longer than the model reads is cut, and a warning names it.
 
     Args:
         model: from :func:`lmfusion.load_model`.
@@ -95,7 +99,8 @@ def translate_lines(
 
 def _translate(model: Translator, lines: list[str], search: Search, first: int) -> Iterator[list[Hypothesis]]:
     tokens = [_tokens(model, line, first + place) for place, line in enumerate(lines) if line.strip()]
-    found = iter(model.generate(tokens, search.beam, nbest=search.beam, **search.settings))
+    settings = {"unkpen": NEVER, **search.settings}
+    found = iter(model.generate(tokens, search.beam, nbest=search.beam, **settings))
     for line in lines:
         if not line.strip():
             model.after_batch(1)
@@ -106,7 +111,7 @@ def _translate(model: Translator, lines: list[str], search: Search, first: int) 
 
 
 def _tokens(model: Translator, line: str, number: int) -> Tensor:
-    tokens: Tensor = GeneratorHubInterface.encode(model, line)
+    tokens: Tensor = GeneratorHubInterface.encode(model, clean(line))
     limit = model.max_positions[0]
     if len(tokens) <= limit:
         return tokens

@@ -150,3 +150,22 @@ def test_as_many_hypotheses_as_asked_for_best_first(model: Any) -> None:
 def test_settings_that_cannot_be_are_refused(flags: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
         Search(**flags)
+
+
+def test_white_space_of_every_kind_is_a_space(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(GeneratorHubInterface, "encode", lambda self, text: read.append(text) or self.encode(text))
+    list(translate_lines(model, ["a\u00a0b\tc\u3000d\u202fe", "  f  g "], Search()))
+    assert read == ["a b c d e", "f g"]
+
+
+@pytest.mark.parametrize(("settings", "least"), [({}, 1000.0), ({"unkpen": 0.0}, 0.0)])
+def test_unknown_symbols_are_only_written_where_that_is_asked_for(
+    model: Any, settings: dict[str, float], least: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+    generate = model.generate
+    monkeypatch.setattr(model, "generate", lambda *args, **names: given.update(names) or generate(*args, **names))
+    list(translate_lines(model, ["a b"], Search(settings=settings)))
+    assert given["unkpen"] >= least
+    assert (given["unkpen"] == 0) == bool(settings)
