@@ -142,9 +142,9 @@ class Preparation:
             return f"copied from {self.args.spm}"
         mono = [self.out / "tok" / f"mono.train.{x}" for x in self.corpus.mono_langs_for_bpe]
         print(f"learning a joint BPE of {self.args.bpe_size} symbols …", flush=True)
-        how = self.args.bpe_size, self.args.seed, target, self.dictionary
-        size = learn_bpe.learn_to_files(mono, *how, fewer=self.takes_fewer_symbols)
-        return f"{size} symbols learned" + (", all that this text has" if size < self.args.bpe_size else "")
+        asked, fewer = self.args.bpe_size, self.takes_fewer_symbols
+        size = learn_bpe.learn_to_files(mono, asked, self.args.seed, target, self.dictionary, fewer=fewer)
+        return f"{size} symbols learned" + (", all that this text has" if size < asked else "")
 
     @cached_property
     def tokenizers(self) -> dict[str, PieceTokenizer]:
@@ -228,9 +228,8 @@ class Preparation:
         flags += ["--workers", str(self.args.workers or binarize.workers_for(texts[0]))]
         self.announce(name, flags)
         files = binarize.fairseq_preprocess(work, flags, self.out / "logs" / f"{name}.log")
-        for path in texts:
-            if path.parent == work:
-                path.unlink()
+        for path in (text for text in texts if text.parent == work):
+            path.unlink()
         self.counts[name] = {"train": counts, "files": files}
         self.save_record()
         kept = ", ".join(f"{word.replace('_', ' ')} {n:,}" for word, n in sorted(counts.items()))
