@@ -19,6 +19,7 @@ RUNTIME = [
     "sacremoses>=0.1",
     "rouge-score>=0.1.2",
     "nltk>=3.8",
+    "regex>=2022.1",
     "sentencepiece>=0.1.99",
     "lxml>=4.9",
     "rich>=12",

@@ -224,5 +224,5 @@ score() {
         folders+=("$OUT/$name")
     done
     python -P -m lmfusion.runs.hypotheses "${folders[@]}" --source "$TEST_SOURCE" --reference "$TEST_REFERENCE" \
-        ${metric[@]+"${metric[@]}"}
+        --target-lang "$TGT" ${metric[@]+"${metric[@]}"}
 }

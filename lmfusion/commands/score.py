@@ -43,7 +43,11 @@ def _add_bleu(metrics: Any) -> None:
     parser.add_argument(
         "--test-set", metavar="NAME", help="instead of --ref: a test set that sacreBLEU knows and downloads (wmt18, …)"
     )
-    parser.add_argument("--language-pair", metavar="PAIR", help="of --test-set (en-de, …)")
+    parser.add_argument(
+        "--language-pair",
+        metavar="PAIR",
+        help="en-zh, …: of --test-set; its target says how BLEU finds words (default: at spaces, 13a)",
+    )
     _add_baseline(parser)
     parser.set_defaults(run=score_bleu)
 
@@ -127,8 +131,8 @@ def _read_bleu(args: argparse.Namespace) -> tuple[list[str], list[list[str]]]:
     from lmfusion.scoring.files import read_named_test_set, read_test_set
 
     _check_detokenize(args)
-    if bool(args.test_set) != bool(args.language_pair):
-        raise InputError("--test-set and --language-pair go together: --test-set wmt18 --language-pair en-de")
+    if args.test_set and not args.language_pair:
+        raise InputError("--test-set needs --language-pair: --test-set wmt18 --language-pair en-de")
     if not args.test_set:
         return read_test_set(args.hyp, args.generate, args.ref or [], args.detokenize)
     if args.ref:
@@ -165,7 +169,7 @@ def score_rouge(args: argparse.Namespace) -> None:
     Raises:
         InputError: if a file cannot be read, flags contradict each other, or numbers of summaries differ.
     """
-    from lmfusion.scoring import rouge, rouge_significance
+    from lmfusion.scoring import rouge, rouge_significance, unicode_words
     from lmfusion.scoring.files import read_test_set
     from lmfusion.scoring.irregular_words import read_exceptions
 
@@ -177,13 +181,14 @@ def score_rouge(args: argparse.Namespace) -> None:
     if marker and not any(marker in line for line in (*hypotheses, *references)):
         raise InputError(f"No hypothesis and no reference has the sentence marker {marker}. Check its spelling.")
     exceptions = read_exceptions(args.exceptions)
-    score = rouge.score(hypotheses, references, marker, exceptions, args.like)
+    how = exceptions, args.like, unicode_words.kind_of(references)
+    score = rouge.score(hypotheses, references, marker, *how)
     paired: list[PairedRouge] = []
     if args.baseline:
         name = _system_name(args)
         systems = {name: hypotheses}
         baseline = _read_baseline(args, name, len(hypotheses))
-        paired = rouge_significance.paired_bootstrap(baseline, systems, references, marker, exceptions, args.like)
+        paired = rouge_significance.paired_bootstrap(baseline, systems, references, marker, *how)
     if args.json:
         print(json.dumps({**score.to_dict(), "paired": [result.to_dict() for result in paired]}, indent=2))
     else:

@@ -23,6 +23,7 @@ _SETTINGS = {
     "max_len_a": (float, "most symbols of a translation: A times the source's …"),
     "max_len_b": (int, "… plus B (default: 0 and 200)"),
     "min_len": (int, "least symbols of a translation (default: 1)"),
+    "unkpen": (float, "taken off the score of <unk> (default: 0, as any symbol; 100: never written)"),
     "no_repeat_ngram_size": (int, "no N symbols twice in a translation, for summaries"),
 }
 

@@ -25,6 +25,7 @@ from lmfusion.text import kit as kits
 from lmfusion.text.codec import TextCodec
 from lmfusion.text.json_text import parse
 from lmfusion.text.line_map import available_cores
+from lmfusion.text.opening import clean
 
 MODEL, TEXT, BPE = "model.bin", "lmfusion.json", "bpe.model"
 TOLERANCE = 1e-3
@@ -219,7 +220,7 @@ class CTranslator:
         return [found[0].text for found in self.translate_lines(lines, Search(beam=beam))]
 
     def _translated(self, lines: list[str], search: Search) -> Iterator[list[Hypothesis]]:
-        sources = [self._codec.encode(line).split()[: self._longest - 1] for line in lines]
+        sources = [self._codec.encode(clean(line)).split()[: self._longest - 1] for line in lines]
         results = self._translator.translate_batch(
             sources,
             beam_size=search.beam,

@@ -16,6 +16,7 @@ from torch import Tensor
 from lmfusion.errors import InputError
 from lmfusion.inference.hub import Translator
 from lmfusion.inference.search_settings import check_settings
+from lmfusion.text.opening import clean
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +24,6 @@ WINDOW = 16
 """Batches' worth of lines that are sorted by length together."""
 PATIENCE = 0.05
 """Seconds to wait for another line before those that are there are translated."""
-
 
 Done = Callable[[int], Any]
 """A function that is told how many more lines are finished."""
@@ -69,8 +69,9 @@ def translate_lines(
 ) -> Iterator[list[Hypothesis]]:
     """Translate lines as they come in.
 
-    A line without a word gives one empty hypothesis, so that output and input stay parallel. A line longer than the
-    model reads is cut, and a warning names it.
+    White space of every kind counts as a space, as in prepared text. A line without a word gives one empty hypothesis,
+    so that output and input stay parallel. A line longer than the model reads is cut, and a warning names it; another
+    names the first line whose translation has ``<unk>``, which the setting ``unkpen`` prevents.
 
     Args:
         model: from :func:`lmfusion.load_model`.
@@ -87,9 +88,15 @@ def translate_lines(
     """
     model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens = search.batch_size, None
     model.after_batch = done or model.after_batch
-    first = 1
+    first, unknown, is_told = 1, model.tgt_dict.unk_word, False
     for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
-        yield from _translate(model, window, search, first)
+        for number, found in enumerate(_translate(model, window, search, first), start=first):
+            if not is_told and any(unknown in each.text for each in found):
+                is_told = True
+                logger.warning(
+                    f"line {number}: {unknown} stands for what is no symbol of the model (--unkpen 100: never)"
+                )
+            yield found
         first += len(window)
 
 
@@ -106,7 +113,7 @@ def _translate(model: Translator, lines: list[str], search: Search, first: int) 
 
 
 def _tokens(model: Translator, line: str, number: int) -> Tensor:
-    tokens: Tensor = GeneratorHubInterface.encode(model, line)
+    tokens: Tensor = GeneratorHubInterface.encode(model, clean(line))
     limit = model.max_positions[0]
     if len(tokens) <= limit:
         return tokens

@@ -25,6 +25,7 @@ from lmfusion.runs import model_facts
 from lmfusion.runs.live_line import clock
 from lmfusion.runs.run_folder import FINISHED, RunFolder
 from lmfusion.scoring import bleu
+from lmfusion.scoring.bleu_metric import tokenizer_of
 from lmfusion.scoring.text_files import read_lines
 
 STEP_NAMES = {"train": "training", "generate": "translating the test set"}
@@ -39,18 +40,23 @@ def named_run(word: str) -> tuple[str, RunFolder]:
     return name, RunFolder(Path(folder))
 
 
-def compare_systems(systems: dict[str, Sequence[str]], references: Sequence[str]) -> list[bleu.PairedResult]:
+def compare_systems(
+    systems: dict[str, Sequence[str]], references: Sequence[str], tokenizer: str | None = None
+) -> list[bleu.PairedResult]:
     """Return the paired bootstrap of all systems against the first, under their own names.
 
     Args:
         systems: hypotheses by name, a sentence an item.
         references: raw text, a sentence an item.
+        tokenizer: that BLEU was computed with; None: sacreBLEU's default.
 
     Raises:
         InputError: fewer than two systems, or different numbers of sentences.
     """
     first, *others = systems
-    results = bleu.paired_bootstrap(systems[first], {name: systems[name] for name in others}, references)
+    results = bleu.paired_bootstrap(
+        systems[first], {name: systems[name] for name in others}, references, tokenizer=tokenizer
+    )
     return [replace(result, name=name) for name, result in zip(systems, results)]
 
 
@@ -66,7 +72,7 @@ def show(console: Console, args: argparse.Namespace) -> None:
             raise InputError(f"{run.path}: {name} has no scores yet. Run lmfusion.runs.hypotheses on it first.")
     sources, references = read_lines(args.source), read_lines(args.reference)
     systems: dict[str, Sequence[str]] = {name: read_lines(run.hypotheses("test")) for name, run in args.runs}
-    compared = compare_systems(systems, references)
+    compared = compare_systems(systems, references, tokenizer_of(args.runs[0][1].scores["test"]["signature"]))
     print_examples(console, sources, [("reference", references), *systems.items()], args.examples)
     for _, run in args.runs:
         print_mixes(console, run)

@@ -18,7 +18,8 @@ from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.errors import InputError, exit_status
 from lmfusion.runs import provenance
 from lmfusion.runs.run_folder import RunFolder
-from lmfusion.scoring import bleu, generate_output, rouge
+from lmfusion.scoring import bleu, generate_output, rouge, unicode_words
+from lmfusion.scoring.bleu_metric import tokenizer_for
 from lmfusion.scoring.text_files import read_lines
 
 BLEU, ROUGE = "bleu", "rouge"
@@ -33,6 +34,7 @@ def score_run(
     metric: str = BLEU,
     sentence_marker: str | None = None,
     source: Path | None = None,
+    target_lang: str = "",
 ) -> Score:
     """Write a run's hypotheses as text and their score to scores.json, and return the score.
 
@@ -43,6 +45,7 @@ def score_run(
         metric: "bleu" (with chrF) for translations, "rouge" for summaries.
         sentence_marker: for ROUGE: what stands between the sentences of a line; None if a line is one sentence.
         source: raw source text, only to be named in scores.json for those who show translations.
+        target_lang: code of the hypotheses' language, which says how BLEU tokenizes; other names do no harm.
 
     Raises:
         InputError: hypotheses are missing, or files are.
@@ -61,9 +64,10 @@ def score_run(
         stream.write("".join(line + "\n" for line in generated.hypotheses).encode())
     score: Score
     if metric == ROUGE:
-        score = rouge.score(generated.hypotheses, references, sentence_marker)
+        words = unicode_words.kind_of(references)
+        score = rouge.score(generated.hypotheses, references, sentence_marker, words=words)
     else:
-        score = bleu.score(generated.hypotheses, references)
+        score = bleu.score(generated.hypotheses, references, tokenizer=tokenizer_for(target_lang))
     entry: dict[str, Any] = {**score.to_dict(), "hypotheses": output.name}
     for name, path in {"reference": reference, **({"source": source} if source else {})}.items():
         entry.update({name: str(path), f"{name}_sha256": provenance.hash_file(path)})
@@ -91,6 +95,7 @@ def main() -> int:
     parser.add_argument("--data-set", default="test", metavar="NAME", help="name of the test set (default: test)")
     parser.add_argument("--step", default="generate", help="step whose log holds the hypotheses (default: generate)")
     parser.add_argument("--metric", choices=(BLEU, ROUGE), default=BLEU, help="%(default)s by default")
+    parser.add_argument("--target-lang", default="", metavar="LANG", help="of the hypotheses: how BLEU finds words")
     parser.add_argument("--sentence-marker", metavar="TEXT", help="for ROUGE: between the sentences of a line")
     args = vars(parser.parse_args())
     if args["sentence_marker"] is not None and args["metric"] != ROUGE:
@@ -101,9 +106,12 @@ def main() -> int:
 def _score_and_print(runs: list[Path], options: dict[str, Any]) -> None:
     for path in runs:
         score = score_run(RunFolder(path), **options)
-        figures = [f"{value:.2f}" for metric, value in headline(score.to_dict()).items() if metric != "chrF"]
-        name = "BLEU" if options["metric"] == BLEU else "ROUGE-1/2/L"
-        print(f"  {path.name}: {name} {'/'.join(figures)}  {score.signature}")
+        figures = {metric: f"{value:.2f}" for metric, value in headline(score.to_dict()).items()}
+        if options["metric"] == BLEU:
+            shown = ", ".join(f"{metric} {figure}" for metric, figure in figures.items())
+        else:
+            shown = f"ROUGE-1/2/L {'/'.join(figures.values())}"
+        print(f"  {path.name}: {shown}  {score.signature}")
 
 
 if __name__ == "__main__":

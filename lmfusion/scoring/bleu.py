@@ -1,7 +1,7 @@
 """BLEU and chrF as sacreBLEU computes them (Post 2018, https://aclanthology.org/W18-6319), with their signatures.
 
 Case-sensitive, 13a tokenization, exponential smoothing, on detokenized text: the paper's setting (its section 4.5)
-and sacreBLEU's default.
+and sacreBLEU's default; languages without spaces between words have a tokenization of their own.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sacrebleu.significance import estimate_ci
 
 from lmfusion.errors import InputError
+from lmfusion.scoring.bleu_metric import make_metric
 from lmfusion.scoring.significance import interval, p_value
 from lmfusion.scoring.streaming import StreamingBleu, StreamingChrF
 from lmfusion.scoring.texts import check_texts
@@ -76,6 +77,7 @@ def score(
     references: References,
     test_set: str | None = None,
     language_pair: str | None = None,
+    tokenizer: str | None = None,
 ) -> BleuScore:
     """Score detokenized sentences by corpus BLEU and chrF2.
 
@@ -83,7 +85,8 @@ def score(
         hypotheses: one per sentence; an empty one counts as an empty translation.
         references: one per hypothesis, or several sequences of them.
         test_set: sacreBLEU's name of the test set (``wmt18``), only to be named in the legacy signature.
-        language_pair: likewise (``en-de``); and where its target is zh, ja or ko, sacreBLEU's tokenization for it.
+        language_pair: likewise (``en-de``); and the tokenization is the one of its target (zh, th, …; else 13a).
+        tokenizer: sacreBLEU's name of another tokenization.
 
     Returns:
         Both scores, 0..100, with their signatures.
@@ -92,7 +95,7 @@ def score(
         InputError: there are no hypotheses, or a reference has another number of sentences.
     """
     streams = reference_streams(hypotheses, references)
-    metric, chrf = make_metric(language_pair), StreamingChrF()
+    metric, chrf = make_metric(language_pair, tokenizer), StreamingChrF()
     result, chrf_result = metric.corpus_score(hypotheses, streams), chrf.corpus_score(hypotheses, streams)
     return BleuScore(
         bleu=result.score,
@@ -114,6 +117,7 @@ def paired_bootstrap(
     references: References,
     samples: int = 1000,
     language_pair: str | None = None,
+    tokenizer: str | None = None,
 ) -> list[PairedResult]:
     """Test each system against the baseline by paired bootstrap resampling (Koehn 2004), as sacreBLEU does.
 
@@ -122,7 +126,7 @@ def paired_bootstrap(
         systems: the same of each other system, by name.
         references: one per sentence, or several sequences of them.
         samples: how many are drawn of the test set.
-        language_pair: as :func:`score` takes it.
+        language_pair, tokenizer: as :func:`score` takes them.
 
     Returns:
         The baseline (named "baseline"), then the systems in their order. The samples are the same in every run:
@@ -137,7 +141,7 @@ def paired_bootstrap(
     for name, hypotheses in systems.items():
         reference_streams(hypotheses, references, name)
     named = {"baseline": baseline, **systems}
-    return _compare(make_metric(language_pair), named, streams, samples)
+    return _compare(make_metric(language_pair, tokenizer), named, streams, samples)
 
 
 def _compare(
@@ -186,17 +190,6 @@ def _resample(
         for number, counts in enumerate(systems):
             scores[number, sample] = metric._compute_score_from_stats(counts[drawn].sum(0)).score
     return scores
-
-
-def make_metric(language_pair: str | None) -> StreamingBleu:
-    """Return sacreBLEU's metric as its command sets it up for a language pair."""
-    target = language_pair.partition("-")[2] if language_pair else ""
-    if language_pair and not target:  # sacreBLEU would take the tokenization of English
-        raise InputError(f"--language-pair {language_pair}: give source and target with a hyphen between them, en-zh.")
-    try:
-        return StreamingBleu(trg_lang=target)
-    except RuntimeError as error:  # it has no tokenizer for Japanese or Korean without its extras
-        raise InputError(f"sacreBLEU needs its extra for this language: pip install 'sacrebleu[{target}]'") from error
 
 
 def reference_streams(

@@ -11,7 +11,8 @@ import numpy as np
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from lmfusion.errors import InputError
-from lmfusion.scoring.bleu import make_metric, reference_streams
+from lmfusion.scoring.bleu import reference_streams
+from lmfusion.scoring.bleu_metric import make_metric
 
 LENGTHS = (10, 20, 30)
 """Upper ends of the parts by length, in words of the source."""

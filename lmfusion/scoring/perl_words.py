@@ -65,8 +65,9 @@ class PerlTokenizer(Tokenizer):
                 return word
             return exceptions[word] if word in exceptions else str(stemmer.stem(word))
 
-        self._normalize = lru_cache(maxsize=1 << 18)(normalize)
+        self.normalize = lru_cache(maxsize=1 << 18)(normalize)
+        """Returns the base form or the stem of a word."""
 
     def tokenize(self, text: str) -> list[str]:
         """Return the stemmed words of a text, in their order."""
-        return [self._normalize(word) for word in _WORD.findall(text)]
+        return [self.normalize(word) for word in _WORD.findall(text)]

@@ -6,20 +6,25 @@ precision and recall of equal weight in F. With ``-m`` the script also replaces 
 with an empty one, which is to say, with its stemmer alone; ``exceptions`` takes the list where there is one.
 
 ``like="rouge-score"`` gives the figures of the package of that name, with its stemmer, which later papers print.
+
+Both know words of ASCII letters and digits only, so that text in another script scores 0. ``words="unicode"`` counts
+words of any script, or characters where a script has no spaces, and the signature says so.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from typing import Any, TypeVar
 
 import numpy as np
 
 from lmfusion.errors import InputError
-from lmfusion.scoring import perl_bootstrap
+from lmfusion.scoring import perl_bootstrap, unicode_words
 from lmfusion.scoring.irregular_words import fingerprint
 from lmfusion.scoring.measures import Measures, PairScore
 from lmfusion.scoring.texts import check_texts
@@ -31,7 +36,9 @@ LIKE = (PERL, PACKAGE)
 INTERVAL = {"interval": f"95%-bootstrap-{perl_bootstrap.SAMPLES}-seeds-0-{perl_bootstrap.SAMPLES - 1}"}
 _SPLIT_NAMES: dict[str | None, str] = {None: "none", "\n": "newline"}
 _WORD = re.compile("[A-Za-z0-9]")
+_UNICODE_FIELD = "unicode-or-character"
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -77,6 +84,7 @@ def score(
     sentence_marker: str | None = "\n",
     exceptions: Mapping[str, str] | None = None,
     like: str = PERL,
+    words: str = unicode_words.ASCII,
 ) -> RougeScore:
     """Score summaries against one reference each.
 
@@ -87,6 +95,7 @@ def score(
             text is one sentence.
         exceptions: base forms by irregular form, from :func:`lmfusion.scoring.irregular_words.read_exceptions`.
         like: whose figures these are to be: "ROUGE-1.5.5" or "rouge-score".
+        words: "ascii", those of both, or "unicode"; :func:`lmfusion.scoring.unicode_words.kind_of` chooses.
 
     Returns:
         The scores of each summary and of all, 0..1, with their signature.
@@ -95,16 +104,16 @@ def score(
         InputError: there are no summaries, the numbers differ, the marker is empty, ``like`` is none of the two, or
             exceptions are given that rouge-score would not use.
     """
-    per_pair = score_pairs(hypotheses, references, sentence_marker, exceptions, like)
+    per_pair = score_pairs(hypotheses, references, sentence_marker, exceptions, like, words)
     means, intervals, averages = _averages(per_pair)
     return RougeScore(
         per_pair=per_pair,
         means=means,
         intervals=intervals,
         script_averages=averages,
-        signature=signature(sentence_marker, exceptions or {}, INTERVAL, like),
-        hypothesis_sentences=_count_sentences(hypotheses, sentence_marker),
-        reference_sentences=_count_sentences(references, sentence_marker),
+        signature=signature(sentence_marker, exceptions or {}, INTERVAL, like, words),
+        hypothesis_sentences=_count_sentences(hypotheses, sentence_marker, words),
+        reference_sentences=_count_sentences(references, sentence_marker, words),
     )
 
 
@@ -114,12 +123,19 @@ def score_pairs(
     sentence_marker: str | None = "\n",
     exceptions: Mapping[str, str] | None = None,
     like: str = PERL,
+    words: str = unicode_words.ASCII,
 ) -> list[dict[str, PairScore]]:
     """Score each summary, without averages and intervals; arguments and errors are those of :func:`score`."""
     _check(hypotheses, references, sentence_marker, exceptions or {}, like)
     from lmfusion.scoring import rouge_scorers  # only now: NLTK takes seconds to load
 
-    scorer = rouge_scorers.perl_scorer(exceptions or {}) if like == PERL else rouge_scorers.package_scorer()
+    if words == unicode_words.ASCII and unicode_words.kind_of(references) != words:
+        logger.warning(
+            "ROUGE: most letters of the references are not Latin, and words of ASCII letters alone are counted. Words "
+            'of any script count with words="unicode".'
+        )
+    make_scorer = partial(rouge_scorers.perl_scorer, exceptions or {}) if like == PERL else rouge_scorers.package_scorer
+    scorer = make_scorer(words=words)
     return [
         scorer(*("\n".join(_sentences(text, sentence_marker)) for text in pair)) for pair in zip(hypotheses, references)
     ]
@@ -151,9 +167,10 @@ def _sentences(text: str, marker: str | None) -> list[str]:
     return [part.replace("\n", " ") for part in parts]
 
 
-def _count_sentences(texts: Sequence[str], marker: str | None) -> int:
+def _count_sentences(texts: Sequence[str], marker: str | None, words: str) -> int:
     """Count the sentences that have words."""
-    return sum(bool(_WORD.search(sentence)) for text in texts for sentence in _sentences(text, marker))
+    has_word = _WORD.search if words == unicode_words.ASCII else unicode_words.has_word
+    return sum(bool(has_word(sentence)) for text in texts for sentence in _sentences(text, marker))
 
 
 def _averages(
@@ -170,7 +187,11 @@ def _by_metric(values: list[T]) -> dict[str, Measures[T]]:
 
 
 def signature(
-    marker: str | None, exceptions: Mapping[str, str], resampling: Mapping[str, Any], like: str = PERL
+    marker: str | None,
+    exceptions: Mapping[str, str],
+    resampling: Mapping[str, Any],
+    like: str = PERL,
+    words: str = unicode_words.ASCII,
 ) -> str:
     """Name everything that the numbers depend on.
 
@@ -179,21 +200,28 @@ def signature(
         exceptions: base forms by irregular form.
         resampling: how samples for intervals or tests were drawn, as fields of the signature.
         like: whose figures they are: "ROUGE-1.5.5" or "rouge-score".
+        words: "unicode" where the words are not those of either, which is a field of its own.
 
     Returns:
         Fields "name:value" with bars between them, after "ROUGE".
     """
     split, ours = _SPLIT_NAMES.get(marker, marker), f"lmfusion-{version('lmfusion')}"
+    kind = {} if words == unicode_words.ASCII else {"words": _UNICODE_FIELD}
     if like == PACKAGE:
-        words = {"like": like, "refs": 1, "stem": f"nltk-{version('nltk')}", "split": split, "L": "Lsum"}
-        return _joined({**words, **resampling, "version": f"rouge-score-{version('rouge-score')}+{ours}"})
-    words = {"like": "ROUGE-1.5.5.pl -m -a -n 2", "refs": 1, "stem": "porter-1.5.5"}
-    words.update(exceptions=fingerprint(exceptions), split=split, L="summary", F="alpha-0.5")
-    return _joined({**words, **resampling, "version": ours})
+        how = {"like": like, "refs": 1, "stem": f"nltk-{version('nltk')}", **kind, "split": split, "L": "Lsum"}
+        return _joined({**how, **resampling, "version": f"rouge-score-{version('rouge-score')}+{ours}"})
+    how = {"like": "ROUGE-1.5.5.pl -m -a -n 2", "refs": 1, "stem": "porter-1.5.5", **kind}
+    how.update(exceptions=fingerprint(exceptions), split=split, L="summary", F="alpha-0.5")
+    return _joined({**how, **resampling, "version": ours})
 
 
 def _joined(fields: Mapping[str, Any]) -> str:
     return "|".join(["ROUGE", *(f"{key}:{value}" for key, value in fields.items())])
+
+
+def words_of(signed: str) -> str:
+    """Return the words that a score with this signature was computed by: "ascii" or "unicode"."""
+    return unicode_words.UNICODE if f"|words:{_UNICODE_FIELD}|" in signed else unicode_words.ASCII
 
 
 def marker_of(signed: str) -> str | None:

@@ -19,13 +19,19 @@ from rouge_score.tokenize import tokenize
 
 from lmfusion.scoring.measures import Measures, PairScore, Scorer
 from lmfusion.scoring.perl_words import PerlTokenizer
+from lmfusion.scoring.unicode_words import ASCII, UnicodeTokenizer
 
 
-def package_scorer() -> Scorer:
-    """Return rouge-score's own scorer, with its stemmer, and its rougeLsum as rougeL."""
+def package_scorer(words: str = ASCII) -> Scorer:
+    """Return rouge-score's own scorer, with its stemmer, and its rougeLsum as rougeL.
+
+    Args:
+        words: "ascii" for its own words, or "unicode" (:mod:`lmfusion.scoring.unicode_words`).
+    """
     # What RougeScorer(…, use_stemmer=True) makes for itself, but that stems every word only once.
     stemmer = SimpleNamespace(stem=lru_cache(maxsize=1 << 18)(PorterStemmer().stem))
-    tokenizer = SimpleNamespace(tokenize=partial(tokenize, stemmer=stemmer))
+    own = SimpleNamespace(tokenize=partial(tokenize, stemmer=stemmer))
+    tokenizer = own if words == ASCII else UnicodeTokenizer(lambda word: " ".join(own.tokenize(word)))
     scorer = RougeScorer(["rouge1", "rouge2", "rougeLsum"], tokenizer=tokenizer)
 
     def score(hypothesis: str, reference: str) -> dict[str, PairScore]:
@@ -35,13 +41,15 @@ def package_scorer() -> Scorer:
     return score
 
 
-def perl_scorer(exceptions: Mapping[str, str]) -> Scorer:
+def perl_scorer(exceptions: Mapping[str, str], words: str = ASCII) -> Scorer:
     """Return a scorer with the figures of ``ROUGE-1.5.5.pl -m -a -n 2``.
 
     Args:
         exceptions: base forms by irregular form, for words that are not to be stemmed.
+        words: "ascii" for the script's own words, or "unicode" (:mod:`lmfusion.scoring.unicode_words`).
     """
-    tokenizer = PerlTokenizer(exceptions)
+    own = PerlTokenizer(exceptions)
+    tokenizer = own if words == ASCII else UnicodeTokenizer(own.normalize)
     scorer = RougeScorer(["rouge1", "rouge2"], tokenizer=tokenizer)
 
     def score(hypothesis: str, reference: str) -> dict[str, PairScore]:

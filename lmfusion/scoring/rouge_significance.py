@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmfusion.errors import InputError
-from lmfusion.scoring import rouge
+from lmfusion.scoring import rouge, unicode_words
 from lmfusion.scoring.significance import interval, p_value
 
 SAMPLES = 1000
@@ -51,6 +51,7 @@ def paired_bootstrap(
     sentence_marker: str | None = "\n",
     exceptions: Mapping[str, str] | None = None,
     like: str = rouge.PERL,
+    words: str = unicode_words.ASCII,
 ) -> list[PairedRouge]:
     """Test each system against the baseline by paired bootstrap resampling.
 
@@ -58,7 +59,7 @@ def paired_bootstrap(
         baseline: one summary per reference.
         systems: the same of each other system, by name.
         references: one per summary.
-        sentence_marker, exceptions, like: as :func:`lmfusion.scoring.rouge.score` takes them.
+        sentence_marker, exceptions, like, words: as :func:`lmfusion.scoring.rouge.score` takes them.
 
     Returns:
         The baseline (named "baseline"), then the systems in their order; of each ROUGE-1, -2 and -L.
@@ -71,11 +72,11 @@ def paired_bootstrap(
         raise InputError(f'paired_bootstrap needs one or more systems not called "baseline", but got {list(systems)}.')
     named = {"baseline": baseline, **systems}
     f1 = {
-        name: _f1(rouge.score_pairs(texts, references, sentence_marker, exceptions, like))
+        name: _f1(rouge.score_pairs(texts, references, sentence_marker, exceptions, like, words))
         for name, texts in named.items()
     }
     samples = np.random.default_rng(SEED).choice(len(references), size=(SAMPLES, len(references)), replace=True)
-    signature = rouge.signature(sentence_marker, exceptions or {}, {"bs": SAMPLES, "seed": SEED}, like)
+    signature = rouge.signature(sentence_marker, exceptions or {}, {"bs": SAMPLES, "seed": SEED}, like, words)
     return [
         _compare(name, metric, values[:, column], f1["baseline"][:, column], samples, signature)
         for name, values in f1.items()

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lmfusion.errors import InputError
-from lmfusion.scoring.bleu import SEED, SEED_VARIABLE, References, make_metric, reference_streams
+from lmfusion.scoring.bleu import SEED, SEED_VARIABLE, References, reference_streams
+from lmfusion.scoring.bleu_metric import make_metric
 from lmfusion.scoring.significance import interval
 from lmfusion.scoring.streaming import StreamingChrF
 

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
@@ -116,6 +116,15 @@ def fairseq_preprocess(work: Path, flags: list[str], log: Path) -> dict[str, dic
         Path(file).name: {"sentences": int(n), "tokens": int(tokens), "unknown_percent": float(p)}
         for file, n, tokens, p in SUMMARY.findall(output)
     }
+
+
+def most_unknown(files: Mapping[str, Mapping[str, float]]) -> float:
+    """Return the largest percentage of unknown symbols among files of :func:`fairseq_preprocess`.
+
+    Closing symbols, which fairseq counts among a file's tokens, are none of the text's.
+    """
+    texts = [(file["unknown_percent"] * file["tokens"], file["tokens"] - file["sentences"]) for file in files.values()]
+    return max((unknown / max(1, symbols) for unknown, symbols in texts), default=0.0)
 
 
 def workers_for(path: Path) -> int:

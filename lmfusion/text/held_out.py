@@ -9,6 +9,8 @@ places with train, and almost none go from test to valid.
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from array import array
 from collections.abc import Iterable
 
@@ -18,13 +20,19 @@ from numpy.typing import NDArray
 from lmfusion.text.textio import DataError
 
 Hashes = NDArray[np.uint64]
+_UNSEEN = re.compile("[\u200b-\u200f\u2060\ufeff]")
+"""Joiners, marks of direction and spaces without width."""
 TRAIN, VALID, TEST, DUPLICATE, RESEMBLES, EMPTY = range(6)
 SPLITS = {"train": TRAIN, "valid": VALID, "test": TEST}
 
 
 def fold(text: str) -> str:
-    """Return a cleaned text as texts are compared: without regard to capitals."""
-    return text.casefold()
+    """Return a cleaned text as texts are compared: without regard to capitals, or to what nobody sees.
+
+    Letters with marks are compared in one form (NFC), and characters without width left out. Text that is in NFC and
+    has none of these gives what it always gave, so that it is split as before.
+    """
+    return unicodedata.normalize("NFC", _UNSEEN.sub("", text)).casefold()
 
 
 def digest(text: str, size: int = 8) -> bytes:

@@ -21,10 +21,12 @@ from pathlib import Path
 import sentencepiece
 
 from lmfusion.text import textio
+from lmfusion.text.sentencepiece_errors import LOGGED, SPECIAL_SYMBOLS, SizeError, size_error
 
 logger = logging.getLogger(__name__)
-SPECIAL_SYMBOLS = 3  # sentencepiece's <unk>, <s>, </s>
 SAMPLE_LINES = 5_000_000
+LONGEST_LINE = 1 << 30
+"""Bytes, the most that sentencepiece allows: by default it leaves out lines of more than 4,192, such as articles."""
 FAIRSEQ_SYMBOLS = frozenset(("<s>", "<pad>", "</s>", "<unk>"))
 
 
@@ -65,23 +67,33 @@ def learn(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = 
                 user_defined_symbols=[f"\u2581{word}" for word in words],
                 normalization_rule_name="identity",
                 input_sentence_size=SAMPLE_LINES,
+                max_sentence_length=LONGEST_LINE,
                 shuffle_input_sentence=True,
                 num_threads=1,
                 minloglevel=1,
             )
     except RuntimeError as error:
-        few = "smaller than required_chars" in str(error)
-        fix = "Its characters alone are more: give a larger" if few else "Give more text or a smaller"
-        raise textio.DataError(
-            f"{', '.join(map(str, paths))}: a BPE of {size} symbols cannot be learned from this "
-            f"text. {fix} --size (lmfusion data: --bpe-size). (sentencepiece: {error})"
-        ) from error
+        raise size_error(paths, size, str(error)) from error
     return model.getvalue()
+
+
+def learn_up_to(paths: list[Path], size: int, seed: int = 1) -> tuple[bytes, int]:
+    """Learn a BPE of `size` symbols, or of as many as the text has; return the model's bytes and their number.
+
+    Raises:
+        DataError: see `learn`.
+    """
+    try:
+        return learn(paths, size, seed), size
+    except SizeError as error:
+        if error.possible is None or not 0 < error.possible < size:
+            raise
+        return learn(paths, error.possible, seed), error.possible
 
 
 @contextmanager
 def _warnings_logged() -> Iterator[None]:
-    """Log what sentencepiece's C++ code writes to standard error."""
+    """Log what sentencepiece's C++ code writes to standard error, unless it fails: its error then says it all."""
     with tempfile.TemporaryFile() as stream:
         terminal = os.dup(2)
         os.dup2(stream.fileno(), 2)
@@ -90,9 +102,9 @@ def _warnings_logged() -> Iterator[None]:
         finally:
             os.dup2(terminal, 2)
             os.close(terminal)
-            stream.seek(0)
-            for line in stream.read().decode("utf-8", errors="replace").splitlines():
-                logger.warning(f"sentencepiece: {line.split(') ')[-1]}")
+        stream.seek(0)
+        for match in LOGGED.finditer(stream.read().decode("utf-8", errors="replace")):
+            logger.warning(f"sentencepiece: {match[1]}")
 
 
 def load_processor(model: Path) -> sentencepiece.SentencePieceProcessor:
@@ -163,9 +175,22 @@ def check_dictionary(model: Path, dictionary: Path, given_model: Path | None, gi
 
 
 def learn_to_files(
-    paths: list[Path], size: int, seed: int, model: Path, dictionary: Path, words: tuple[str, ...] = ()
-) -> None:
+    paths: list[Path],
+    size: int,
+    seed: int,
+    model: Path,
+    dictionary: Path,
+    words: tuple[str, ...] = (),
+    *,
+    fewer: bool = False,
+) -> int:
     """Learn a BPE and write model and dictionary; the model comes last, so it implies both.
+
+    Args:
+        fewer: learn as many symbols as the text has where it has fewer than `size`.
+
+    Returns:
+        The number of symbols.
 
     Raises:
         DataError: see `learn`; or an output is an input.
@@ -175,11 +200,13 @@ def learn_to_files(
     partial = textio.partial_name(model)
     model.parent.mkdir(parents=True, exist_ok=True)
     try:
-        partial.write_bytes(learn(paths, size, seed, words))
+        learned, size = learn_up_to(paths, size, seed) if fewer else (learn(paths, size, seed, words), size)
+        partial.write_bytes(learned)
         write_dictionary(partial, dictionary)
         partial.replace(model)
     finally:
         partial.unlink(missing_ok=True)
+    return size
 
 
 def main() -> None:

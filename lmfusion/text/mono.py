@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
+import regex
 
 from lmfusion.text import textio
 from lmfusion.text.held_out import Hashes, digest, fold
@@ -14,11 +14,19 @@ from lmfusion.text.textio import DataError
 
 VALID_LINES = 100, 2000
 """At least and at most so many lines of valid; between them 1 %, and never more than a quarter of a small text."""
-END_OF_SENTENCE = re.compile(r"(?<=[.!?…])[\"')\]”»’]*\s+(?=[\"'(\[“«‘]*[A-ZÀ-ÞА-Я0-9])|(?<=[。！？])")
+_MARK = r"[\p{Sentence_Terminal}--[.!?．﹒]]"
+"""A mark that ends a sentence wherever it stands (。 ። । ؟ ۔), not one of numbers and abbreviations, too."""
+_CLOSING = "[」』”’»)）]"
+END_OF_SENTENCE = regex.compile(
+    r"(?<=[.!?…][\"')\]”»’]*)\s+(?=[\"'(\[“«‘]*[\p{Lu}\p{Lt}\p{Lo}\p{N}])"
+    rf"|(?<={_MARK})(?!{_MARK}|{_CLOSING})|(?<={_MARK}{_CLOSING})",
+    regex.V1,
+)
+"""After . ! ? … comes a capital, a digit, or a letter of a script without capitals."""
 
 
 def sentences(line: str) -> list[str]:
-    """Return the sentences of a line, cut after closing marks that a capital or a digit follows."""
+    """Return the sentences of a line, cut after the marks of any script that end one."""
     return [part for part in map(str.strip, END_OF_SENTENCE.split(line)) if part]
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
+from unicodedata import is_normalized
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,10 +157,11 @@ def _write_pairs(
     places = np.flatnonzero(fate == held_out.TRAIN)
     wanted = set(places[np.linspace(0, len(places) - 1, min(SAMPLE, len(places))).astype(int)].tolist())
     splits = [split for split in corpus.BITEXT_SPLITS if split not in request.given]
-    sample = []
+    sample, decomposed = [], 0
     with ExitStack() as stack:
         files = {held_out.SPLITS[split]: _open(stack, request, split, folder) for split in splits}
         for place, (pair, code) in enumerate(zip(reader, fate.tolist())):
+            decomposed += not all(is_normalized("NFC", text) for text in pair)
             for stream, text in zip(files.get(code, ()), pair):
                 stream.write(text + "\n")
             if place in wanted:
@@ -170,6 +172,11 @@ def _write_pairs(
                 for stream, text in zip(streams, pair):
                     stream.write(text + "\n")
     summary.counts |= {split: int((fate == held_out.SPLITS[split]).sum()) for split in splits}
+    if decomposed:
+        summary.notes.append(
+            f"{decomposed:,} of {len(fate):,} pairs are not in Unicode's form NFC: what looks the same may be other "
+            "symbols. Use one form in all files and in what is translated: `uconv -x nfc FILE`."
+        )
     return sample
 
 

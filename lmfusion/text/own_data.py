@@ -117,7 +117,7 @@ def make(request: Request, out: Path, settings: Settings) -> Prepared:
         print(f"note: {printable(str(note))}", flush=True)
     given = {name: files for name, files in (("valid", request.valid), ("test", request.test)) if files}
     words = settings.words(request, out / CORPUS, out)
-    preparation = OwnPreparation(prepare.parse_args(words), given)
+    preparation = OwnPreparation(prepare.parse_args(words), given, chosen=settings.bpe_size is None)
     preparation.run()
     texts = data_table.measure(out, request.sides, settings.own_bpe(request), preparation.counts)
     hashes = {side: tokenizer.hash for side, tokenizer in preparation.tokenizers.items()}

@@ -21,18 +21,20 @@ KEPT = "kept"
 class OwnPreparation(Preparation):
     """Fill a folder from a corpus folder that was made of a person's own files."""
 
-    def __init__(self, args: argparse.Namespace, given: dict[str, tuple[Path, Path]]) -> None:
+    def __init__(self, args: argparse.Namespace, given: dict[str, tuple[Path, Path]], chosen: bool = False) -> None:
         """Say what to prepare.
 
         Args:
             args: as :func:`lmfusion.text.prepare.parse_args` returns them. Where they name one language for both sides,
                 the source side is cut at the greatest length, and so is that language's plain text, in pieces.
             given: the files of splits that were not split off but given.
+            chosen: the BPE's size was chosen by the amount of text, so that a smaller one will do.
         """
         super().__init__(args)
         self.given = given
         self.began = False
         self.cuts_long_text = bool(args.text_lang)
+        self.takes_fewer_symbols = chosen
 
     def run(self) -> None:
         """Run all steps in order; what is refused can be tried again with other settings.

@@ -35,8 +35,9 @@ MADE = ("text", "tok", "bpe", "spm.model", "dict.txt", "bitext-*", "lm.*")
 class Preparation:
     """Fill one output folder, step by step."""
 
-    cuts_long_text = False
-    """Whether long lines of the language models' text are cut in pieces rather than dropped."""
+    cuts_long_text = takes_fewer_symbols = False
+    """Whether long lines of the language models' text are cut in pieces rather than dropped; and whether the BPE has as
+    many symbols as the text gives, where these are fewer than asked for."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -141,8 +142,9 @@ class Preparation:
             return f"copied from {self.args.spm}"
         mono = [self.out / "tok" / f"mono.train.{x}" for x in self.corpus.mono_langs_for_bpe]
         print(f"learning a joint BPE of {self.args.bpe_size} symbols …", flush=True)
-        learn_bpe.learn_to_files(mono, self.args.bpe_size, self.args.seed, target, self.dictionary)
-        return f"{self.args.bpe_size} symbols learned"
+        asked, fewer = self.args.bpe_size, self.takes_fewer_symbols
+        size = learn_bpe.learn_to_files(mono, asked, self.args.seed, target, self.dictionary, fewer=fewer)
+        return f"{size} symbols learned" + (", all that this text has" if size < asked else "")
 
     @cached_property
     def tokenizers(self) -> dict[str, PieceTokenizer]:
@@ -226,14 +228,12 @@ class Preparation:
         flags += ["--workers", str(self.args.workers or binarize.workers_for(texts[0]))]
         self.announce(name, flags)
         files = binarize.fairseq_preprocess(work, flags, self.out / "logs" / f"{name}.log")
-        for path in texts:
-            if path.parent == work:
-                path.unlink()
+        for path in (text for text in texts if text.parent == work):
+            path.unlink()
         self.counts[name] = {"train": counts, "files": files}
         self.save_record()
-        worst = max((file["unknown_percent"] for file in files.values()), default=0.0)
         kept = ", ".join(f"{word.replace('_', ' ')} {n:,}" for word, n in sorted(counts.items()))
-        return f"train {kept}; at most {worst}% unknown symbols"
+        return f"train {kept}; at most {binarize.most_unknown(files):.2g}% unknown symbols"
 
 
 def parse_args(words: Sequence[str] | None = None) -> argparse.Namespace:

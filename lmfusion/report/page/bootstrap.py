@@ -13,6 +13,7 @@ from pathlib import Path
 import sacrebleu
 
 from lmfusion.scoring import bleu, rouge, rouge_significance
+from lmfusion.scoring.bleu_metric import tokenizer_of
 
 FILE = "significance-tests.json"
 BASELINE = ""
@@ -77,9 +78,10 @@ def _compute(
     named = {f" {name}": lines for name, lines in theirs.items()}  # none may be called as the bootstrap's baseline
     tested: Sequence[bleu.PairedResult | rouge_significance.PairedRouge]
     if signature.startswith("ROUGE"):
-        tested = rouge_significance.paired_bootstrap(ours, named, references, rouge.marker_of(signature))
+        marker, words = rouge.marker_of(signature), rouge.words_of(signature)
+        tested = rouge_significance.paired_bootstrap(ours, named, references, marker, words=words)
     else:
-        tested = bleu.paired_bootstrap(ours, named, references)
+        tested = bleu.paired_bootstrap(ours, named, references, tokenizer=tokenizer_of(signature))
     for each in tested:
         if isinstance(each, bleu.PairedResult):
             metric, score = "BLEU", each.bleu

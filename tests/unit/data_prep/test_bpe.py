@@ -86,3 +86,34 @@ def test_a_size_that_the_text_does_not_allow_is_told_with_the_way_to_go(tmp_path
     text.write_text("the quick brown fox jumps over the lazy dog\n" * 20, encoding="utf-8")
     with pytest.raises(textio.DataError, match=f"{fix} --size"):
         learn_bpe.learn([text], size)
+
+
+def test_a_text_that_repeats_itself_gets_the_symbols_that_it_has(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("the cat sat on the mat\n" * 300, encoding="utf-8")
+    model, dictionary = tmp_path / "m", tmp_path / "d"
+    size = learn_bpe.learn_to_files([text], 2000, 1, model, dictionary, fewer=True)
+    assert 20 < size < 100
+    assert len(list(textio.read_lines(dictionary))) == size
+    with pytest.raises(textio.DataError, match=rf"\b{size}\b"):
+        learn_bpe.learn([text], 2000)
+    with pytest.raises(textio.DataError):
+        learn_bpe.learn([text], size + 1)
+
+
+def test_what_sentencepiece_cannot_learn_is_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    text = tmp_path / "text"
+    text.write_text("abcdefgh ijklmnop\n" * 9, encoding="utf-8")
+    with pytest.raises(textio.DataError) as error:
+        learn_bpe.learn([text], 5)
+    assert len(str(error.value).splitlines()) == 1
+    assert ".cc" not in str(error.value) + caplog.text
+    size = int(str(error.value).split("--size, ")[1].split()[0])
+    assert learn_bpe.learn([text], size)
+
+
+def test_a_line_as_long_as_an_article_is_learned_from(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("ab " * 5000 + "xyz " * 5000 + "\nab\n", encoding="utf-8")
+    learn_bpe.learn_to_files([text], 9, 1, tmp_path / "m", tmp_path / "d")
+    assert any("y" in line for line in textio.read_lines(tmp_path / "d"))

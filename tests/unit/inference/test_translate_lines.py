@@ -24,6 +24,7 @@ class Reverser:
 
     def __init__(self) -> None:
         self.max_positions = (LIMIT, 100)
+        self.tgt_dict = SimpleNamespace(unk_word="<unk>")
         self.cfg = SimpleNamespace(dataset=SimpleNamespace(batch_size=None, max_tokens=None))
         self.asked: list[int] = []
         self.words: list[str] = [""]
@@ -150,3 +151,19 @@ def test_as_many_hypotheses_as_asked_for_best_first(model: Any) -> None:
 def test_settings_that_cannot_be_are_refused(flags: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
         Search(**flags)
+
+
+def test_white_space_of_every_kind_is_a_space(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    monkeypatch.setattr(GeneratorHubInterface, "encode", lambda self, text: read.append(text) or self.encode(text))
+    list(translate_lines(model, ["a\u00a0b\tc\u3000d\u202fe", "  f  g "], Search()))
+    assert read == ["a b c d e", "f g"]
+
+
+def test_the_first_unknown_word_of_a_translation_is_named_once(model: Any, caplog: pytest.LogCaptureFixture) -> None:
+    list(translate_lines(model, ["a b", "c"], Search()))
+    assert not caplog.messages
+    list(translate_lines(model, ["a b", "c <unk>", "<unk>"], Search()))
+    (told,) = caplog.messages
+    assert "line 2" in told
+    assert "--unkpen" in told

@@ -43,6 +43,8 @@ def call(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
     ("flags", "expected"),
     [
         ([], bleu.score(HYPOTHESES, REFERENCES).to_dict()),
+        (["--target-lang", "de"], bleu.score(HYPOTHESES, REFERENCES).to_dict()),
+        (["--target-lang", "th"], bleu.score(HYPOTHESES, REFERENCES, tokenizer="char").to_dict()),
         (["--metric", "rouge"], rouge.score(HYPOTHESES, REFERENCES, None).to_dict()),
         (["--metric", "rouge", "--sentence-marker", "on"], rouge.score(HYPOTHESES, REFERENCES, "on").to_dict()),
     ],
@@ -72,6 +74,24 @@ def test_a_named_test_set_keeps_scores_text_and_sources_of_its_own(run: Path, mo
     assert scores["newstest2018"]["source"] == str(source)
     assert scores["newstest2018"]["source_sha256"] == hashlib.sha256(source.read_bytes()).hexdigest()
     assert scores["test"]["reference_sha256"] == hashlib.sha256(reference.read_bytes()).hexdigest()
+
+
+def test_bleu_and_chrf_are_printed_for_each_run(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, run, "--reference", run.parent / "ref") == 0
+    score = bleu.score(HYPOTHESES, REFERENCES)
+    printed = capsys.readouterr().out
+    assert f"BLEU {score.bleu:.2f}" in printed
+    assert f"chrF {score.chrf:.2f}" in printed
+
+
+def test_rouge_of_greek_counts_its_words(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (run / "generate.log").write_text(GENERATED.replace("a dog ran", "ένα σκυλί"), encoding="utf-8")
+    (run.parent / "ref").write_text("ένα σκυλί τρέχει\nκαι η γάτα\n", encoding="utf-8")
+    assert call(monkeypatch, run, "--reference", run.parent / "ref", "--metric", "rouge") == 0
+    scores = json.loads((run / "scores.json").read_text(encoding="utf-8"))["test"]
+    assert scores["rouge1"]["f1"]["mean"] == pytest.approx(0.8 / 2)  # precision 1, recall 2/3; the other has no word
 
 
 def test_f1_is_printed_for_each_run(

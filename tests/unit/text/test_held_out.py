@@ -112,3 +112,23 @@ def test_a_side_that_all_pairs_share_leaves_nothing_to_train_on() -> None:
         split(pairs, 1)
     with pytest.raises(DataError, match="nothing is left"):
         assign(PairHashes(pairs, 1), 0, (), [PairHashes([("Same", "x")], 1)])
+
+
+def test_sides_that_look_the_same_are_the_same() -> None:
+    composed, decomposed = "caf\u00e9 Stra\u00dfe", "CAFE\u0301 STRASSE"
+    assert held_out.fold(composed) == held_out.fold(decomposed)
+    assert held_out.fold("\u0645\u06cc\u200c\u0631\u0648\u0645\ufeff") == held_out.fold(
+        "\u0645\u06cc\u0631\u0648\u0645"
+    )
+    assert held_out.fold("a\u200bb\u2060c\u200f") == "abc"
+
+
+def test_a_decomposed_twin_of_a_held_out_side_is_not_trained_on() -> None:
+    test = [("\u00e9t\u00e9", "summer")]
+    fate = assign(PairHashes([("e\u0301te\u0301", "x"), ("hiver", "winter")], 1), 1, (), [PairHashes(test, 1)])
+    assert fate.tolist() == [held_out.RESEMBLES, held_out.TRAIN]
+
+
+@pytest.mark.parametrize("text", ["Der Stra\u00dfe", "\u0130stanbul \u01f0", "\u1e9e \u00e9", "ASCII", "\u7dda"])
+def test_text_in_nfc_without_unseen_characters_is_split_as_ever(text: str) -> None:
+    assert held_out.fold(text) == text.casefold()

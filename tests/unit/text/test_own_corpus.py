@@ -289,3 +289,12 @@ def test_a_corpus_folder_without_its_record_is_not_taken_for_the_text(tmp_path: 
     with pytest.raises(DataError, match=own_data.RECORD):
         own_data.split(asked, out)
     assert {path.name: path.read_bytes() for path in (out / own_data.CORPUS).iterdir()} == before
+
+
+def test_pairs_that_are_not_in_nfc_are_counted(tmp_path: Path) -> None:
+    pairs = [*PAIRS, ("a cafe\u0301 here", "ein Cafe\u0301 hier"), ("the coffee here", "der Cafe\u0301 dort")]
+    before = build(request(pairs=two_files(tmp_path, PAIRS)), tmp_path / "before")
+    found = build(request(pairs=two_files(tmp_path, pairs)), tmp_path / "out")
+    assert not any("NFC" in note for note in before.notes)
+    (note,) = (note for note in found.notes if "NFC" in note)
+    assert note.startswith(f"2 of {len(pairs)} pairs")

@@ -144,3 +144,11 @@ def test_a_summary_that_is_too_long_to_be_tested_on_is_left_out(tmp_path: Path) 
     preparation(corpus, tmp_path / "out", "-s", "text", "-t", "summary", "--text-lang", "en").run()
     assert len(lines(tmp_path / "out" / "text" / "test.text")) == SIZES["test"] - 1
     assert sentence(4) not in lines(tmp_path / "out" / "text" / "test.text")
+
+
+def test_closing_symbols_are_none_of_the_text_that_unknown_symbols_are_a_share_of() -> None:
+    files = {
+        "train": {"sentences": 100, "tokens": 1100, "unknown_percent": 1.0},
+        "test": {"sentences": 10, "tokens": 20, "unknown_percent": 0.0},
+    }
+    assert binarize.most_unknown(files) == pytest.approx(100 * 11 / 1000)
