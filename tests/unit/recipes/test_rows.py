@@ -479,7 +479,9 @@ def test_synopses_are_cut_limited_and_scored_by_rouge(recipes: Recipes) -> None:
         assert "--tokenizer moses_monolingual --moses-lang en" in command
         assert "-s description -t synopsis" in command
     assert "--min-len 5 --max-len-a 0 --max-len-b 21 --lenpen 1 --no-repeat-ngram-size 3" in command
-    assert " ".join(recipes.calls()[-1]).endswith(f"--reference {recipes.out}/data/text/test.synopsis --metric rouge")
+    assert " ".join(recipes.calls()[-1]).endswith(
+        f"--reference {recipes.out}/data/text/test.synopsis --target-lang synopsis --metric rouge"
+    )
 
 
 def test_whole_descriptions_have_the_learning_rate_of_the_lowest_loss_and_one_denoiser(recipes: Recipes) -> None:
