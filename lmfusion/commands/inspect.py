@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lmfusion
+from lmfusion.checkpoint.finding import checkpoint_of
 from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 from lmfusion.text.printable import printable
@@ -61,13 +62,14 @@ def run(args: argparse.Namespace) -> None:
     if args.rank:
         _show_ranks(_ranks(args), args.json, Console(highlight=False, soft_wrap=True))
         return
+    path = checkpoint_of(Path(args.checkpoint)) or args.checkpoint
     if args.card:
-        print(_card(args.checkpoint))
+        print(_card(str(path)))
         return
-    if Path(args.checkpoint).is_dir():
+    if Path(path).is_dir():
         _show_folder(args.checkpoint, args.json)
         return
-    found = inspect_checkpoint(args.checkpoint)
+    found = inspect_checkpoint(str(path))
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     else:
@@ -128,7 +130,8 @@ def _card(path: str) -> str:
     found = texts(path)
     if not any(found.values()):
         raise InputError(f"{path} has no model card: `lmfusion pack` writes files that have one.")
-    return "\n".join(filter(None, found.values()))
+    card, licence = found.values()
+    return card if licence.strip() in card else "\n".join(filter(None, (card, licence)))
 
 
 def _training(lm: LanguageModel, updates: int | None) -> str:

@@ -40,7 +40,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion pack RUN --out FILE``."""
     lmfusion.install()
-    from lmfusion.inference.hub import find_checkpoint
+    from lmfusion.checkpoint.finding import find_checkpoint
     from lmfusion.inference.packing import pack
     from lmfusion.inspection import inspect_checkpoint
     from lmfusion.runs.model_card import model_card

@@ -86,7 +86,8 @@ def _lines(plan: Plan, asked: Asked) -> list[str]:
     """Describe a plan in lines."""
     total = sum(part.parameters for part in plan.parameters)
     trained = sum(part.trained for part in plan.parameters)
-    found = [f"{plan.architecture}, {plan.precision}, {asked.gpus} processes", "", "parameters"]
+    processes = f"{asked.gpus} process{'es' * (asked.gpus != 1)}"
+    found = [f"{plan.architecture}, {plan.precision}, {processes}", "", "parameters"]
     for part in plan.parameters:
         how = "" if part.trained == part.parameters else f"  ({part.trained:,} of them trained)"
         found.append(f"  {part.name:<28}{part.parameters:>16,}{how}")

@@ -83,13 +83,16 @@ class HeadsModel(BaseFairseqModel):
         _check(cfg)
         given = bool(cfg.src_lm_config)
         described = use_stored_lm(cfg)
-        codec = _stored_codec(cfg) if described and not given else None
         fusion, _ = build_on(cfg, "src", None, _side)
+        if given:  # by a checkpoint that is loaded: its weights bring the text's codec, whatever files training had
+            codec = fusion.lm.vocabulary.codec
+        else:
+            codec = (_stored_codec(cfg) if described else None) or _codec(cfg, fusion.lm)
         if cfg.heads_config:
             specs = [HeadSpec.of(values) for values in json.loads(cfg.heads_config)]
         else:
             specs = task.head_specs()
-        model = cls(fusion, specs, cfg, codec or _codec(cfg, fusion.lm))
+        model = cls(fusion, specs, cfg, codec)
         if not described:
             fusion.begin(getattr(cfg, "_get_parent", lambda: None)())
             check_same_lms(cfg, cfg, ["src"])

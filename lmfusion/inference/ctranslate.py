@@ -17,9 +17,10 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModelBase
 
+from lmfusion.checkpoint.finding import find_checkpoint
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
-from lmfusion.inference.hub import Translator, find_checkpoint, load_model
+from lmfusion.inference.hub import Translator, load_model
 from lmfusion.inference.translate_lines import WINDOW, Done, Hypothesis, Search, windows
 from lmfusion.text import kit as kits
 from lmfusion.text.codec import TextCodec

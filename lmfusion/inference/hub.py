@@ -17,6 +17,7 @@ from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
+from lmfusion.checkpoint.finding import find_checkpoint
 from lmfusion.checkpoint.reading import first_line, model_config, read_checkpoint
 from lmfusion.described import why_no_translator
 from lmfusion.errors import InputError, naming
@@ -26,7 +27,6 @@ from lmfusion.lm.transformer.base import check_beam
 from lmfusion.text.kit import from_state
 from lmfusion.text.named_files import given_bpe, refuse_addresses
 
-CHECKPOINTS = ("checkpoint_best.pt", "checkpoint_last.pt")
 _ODD_CONTENT = (
     *(TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError, RuntimeError, OSError),
     ImportError,
@@ -233,18 +233,3 @@ def _completed(cfg: Any) -> Any:
     assert isinstance(plain, dict)
     given = {name: cfg[name] for name in cfg if not OmegaConf.is_missing(cfg, name) and cfg[name] is not None}
     return OmegaConf.create({**plain, **given}, flags={"allow_objects": True})  # older models have a Namespace
-
-
-def find_checkpoint(path: Path) -> Path:
-    """Return the path of the best checkpoint of a run's folder, or of its last one; a file's own path.
-
-    Raises:
-        InputError: if a folder holds neither.
-    """
-    if not path.is_dir():
-        return path
-    for folder in (path, path / "checkpoints"):
-        for name in CHECKPOINTS:
-            if (folder / name).is_file():
-                return folder / name
-    raise InputError(f"{path} holds neither {' nor '.join(CHECKPOINTS)}: give the path of a checkpoint.")

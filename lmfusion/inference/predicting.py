@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils
 
+from lmfusion.checkpoint.finding import find_checkpoint
 from lmfusion.checkpoint.reading import model_config, read_checkpoint
 from lmfusion.consumers.head_model import HeadsModel
 from lmfusion.consumers.heads import HeadSpec, probabilities
 from lmfusion.errors import InputError
-from lmfusion.inference.hub import as_input_error, find_checkpoint
+from lmfusion.inference.hub import as_input_error
 from lmfusion.text.labelled import SCORE, TAGS, Example
 from lmfusion.training.sentence_data import Encoder, batch
 
@@ -53,7 +54,7 @@ class Predictor:
         if name is None and len(specs) == 1:
             return next(iter(specs.values()))
         if name not in specs:
-            asked = "it has several heads" if name is None else f"the model has no head {name}"
+            asked = "the model has several heads" if name is None else f"the model has no head {name}"
             raise InputError(f"{asked}: give --task {' or '.join(specs)}.")
         return specs[name]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
 
+from lmfusion.checkpoint.finding import folders_with, instead
 from lmfusion.errors import InputError
 
 SOURCE, TARGET = "src", "tgt"
@@ -80,7 +81,8 @@ def prepared(data: str) -> Text:
     for folder in folders:
         found = sorted(path.with_suffix("") for path in folder.glob("train*.idx"))
         if not found or not MMapIndexedDataset.exists(str(found[-1])):
-            raise InputError(f"{folder} has no training text (train*.idx): give what fairseq-preprocess made.")
+            fix = instead(folders_with(folder, "train*.idx"), "what fairseq-preprocess made")
+            raise InputError(f"{folder} has no training text (train*.idx): give {fix}.")
         parts = found[-1].name.split(".")
         if len(parts) > 1:
             first, _, second = parts[1].partition("-")

@@ -189,22 +189,27 @@ def whole_minutes(plan: Plan, spent: float, seconds: Mapping[str, float], jobs: 
     return spent + (updates + translating) / 60 / RESERVE
 
 
-def what_is_cut(wanted: Mapping[str, str], fitting: Mapping[str, str], whole: float) -> str:
+def what_is_cut(
+    wanted: Mapping[str, str], fitting: Mapping[str, str], whole: float, seconds: Mapping[str, float]
+) -> str:
     """Return a line about updates that do not fit into the minutes; empty where few are missing.
 
     Args:
         wanted: numbers by the amount of text.
         fitting: those that fit.
         whole: minutes that all updates take.
+        seconds: of an update, by what is trained.
     """
     names = {"LM_UPDATES": "language models", "S2S_UPDATES": "rows"}
-    shares = {text: int(fitting[name]) / int(wanted[name]) for name, text in names.items()}
+    shares = {names[name]: int(fitting[name]) / int(wanted[name]) for name in _stages(seconds, 1)}
     if min(shares.values()) >= MOST:
         return ""
     listed = ", ".join(f"{text} {share:.0%}" for text, share in shares.items() if share < 1)
+    is_hardly_trained = shares.get(names["LM_UPDATES"], 1) < MOST
+    hardly = ", and a language model that is hardly trained may cost more than it gives" if is_hardly_trained else ""
     return (
-        f"The minutes are short of this much text: {listed} of the updates that it is worth, and a language model that "
-        f"is hardly trained may cost more than it gives. All of them would take about {whole:,.0f} minutes.\n"
+        f"The minutes are short of this much text: {listed} of the updates that it is worth{hardly}. All of them would "
+        f"take about {whole:,.0f} minutes.\n"
     )
 
 

@@ -44,7 +44,7 @@ def fixed_plan(asked: Asked, where: Places) -> Plan:
         spent = (time.monotonic() - began) / 60
         whole, wanted = plan.whole_minutes(fresh, spent, seconds, where.count), fresh.numbers
         fresh = plan.within(fresh, asked.minutes, spent, seconds, where.count)
-        print(plan.what_is_cut(wanted, fresh.numbers, whole), end="", flush=True)
+        print(plan.what_is_cut(wanted, fresh.numbers, whole, seconds), end="", flush=True)
     fresh.save(asked.out)
     return fresh
 

@@ -18,9 +18,9 @@ _SPACELESS = (
 )
 """Scripts that put no spaces between words (the last two none or few); U+30FC is shared by two of them."""
 _JOINERS = r"\u200C\u200D"  # within words of Persian and of the languages of India
-_TOKEN = regex.compile(
-    rf"[[\p{{L}}\p{{N}}]&&[{_SPACELESS}]]\p{{M}}*|[[\p{{L}}\p{{N}}\p{{M}}{_JOINERS}]--[{_SPACELESS}]]+", regex.V1
-)
+TOKEN = rf"[[\p{{L}}\p{{N}}]&&[{_SPACELESS}]]\p{{M}}*|[[\p{{L}}\p{{N}}\p{{M}}{_JOINERS}]--[{_SPACELESS}]]+"
+"""A word, as a pattern of the package regex, version 1."""
+_TOKEN = regex.compile(TOKEN, regex.V1)
 _WORD = regex.compile(r"[\p{L}\p{N}]")
 _LETTER, _LATIN = regex.compile(r"\p{L}"), regex.compile(r"\p{Latin}")
 

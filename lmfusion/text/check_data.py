@@ -10,6 +10,7 @@ import numpy as np
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import _code_to_dtype
 
+from lmfusion.checkpoint.finding import folders_with, instead
 from lmfusion.errors import InputError
 from lmfusion.text.dictionaries import read_dictionary
 
@@ -50,7 +51,8 @@ def check_folder(folder: Path) -> list[Text]:
     """
     indices = sorted(folder.glob("*.idx"))
     if not indices:
-        raise InputError(f"{folder} has no binarized text (*.idx): give the folder that fairseq-preprocess made.")
+        fix = instead(folders_with(folder, "*.idx"), "the folder that fairseq-preprocess made")
+        raise InputError(f"{folder} has no binarized text (*.idx): give {fix}.")
     dictionaries: dict[str, Dictionary] = {}
     texts = []
     for index in indices:

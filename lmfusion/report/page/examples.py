@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import groupby
 
+import regex
+
 from lmfusion.report.page.comparison import Comparison
 from lmfusion.report.page.markdown import escape, escape_cell
 from lmfusion.report.page.table import size_name
 from lmfusion.report.page.texts import Texts, hypotheses
+from lmfusion.scoring.unicode_words import TOKEN
 
-_WORD = re.compile(r"\w+|[^\w\s]")
+_WORD = regex.compile(rf"{TOKEN}|\S", regex.V1)
 
 
 @dataclass(frozen=True)

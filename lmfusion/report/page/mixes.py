@@ -82,7 +82,7 @@ def _draw(lines: Sequence[tuple[Mix, str, str]], name: str, title: str) -> Figur
             axes.plot(places, shares.to_list(), color=colour, marker=mark, label=legend_label(mix.label))
         axes.set_xticks(range(len(layers)))
         axes.set_xticklabels([layer.replace("layer ", "") for layer in layers], rotation=45 if len(layers) > 9 else 0)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.1 * max(mix.shares.max() for mix, _, _ in lines))
         axes.set_xlabel("layer state")
         axes.set_ylabel("share")
         legend_below(canvas, axes)

@@ -56,6 +56,16 @@ def test_too_few_minutes_are_refused_and_those_that_are_asked_for_are_enough(fre
         plan.within(fresh, least - 1, 1.5, ROWS, 1)
 
 
+@pytest.mark.parametrize(("seconds", "is_named"), [(ROWS, True), ({"baseline": 0.3, "lstm": 0.4}, False)])
+def test_a_language_model_is_warned_of_only_where_one_is_trained(
+    fresh: Plan, seconds: dict[str, float], is_named: bool
+) -> None:
+    made = plan.within(fresh, 5, 1, seconds, 1)
+    said = plan.what_is_cut(fresh.numbers, made.numbers, plan.whole_minutes(fresh, 1, seconds, 1), seconds)
+    assert f"rows {int(made.numbers['S2S_UPDATES']) / int(fresh.numbers['S2S_UPDATES']):.0%}" in said
+    assert ("language model" in said) == is_named
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_the_minutes_for_all_updates_are_enough_for_them(fresh: Plan, jobs: int) -> None:
     whole = plan.whole_minutes(fresh, 3, ROWS, jobs)

@@ -37,6 +37,8 @@ def marked(text: str, reference: str) -> str:
         ("Ein Haus", "ein Haus", "[Ein] Haus"),
         ("  ein   Haus ", "ein Haus", "  ein   Haus "),
         ("", "ein Haus", ""),
+        ("नमस्ते दुनिया", "नमस्ते मित्र", "नमस्ते [दुनिया]"),
+        ("บ้านเล็ก", "บ้านใหญ่", "บ้าน[เล็ก]"),
     ],
 )
 def test_words_that_the_reference_does_not_have_there_are_marked(text: str, reference: str, expected: str) -> None:
