@@ -7,7 +7,7 @@
 #   --minutes N      scale the training budgets to about N minutes in all on two CPU cores (default: 8)
 #   --seed S         of all training runs (default: 1)
 #   --out DIR        the one folder everything goes to (default: runs/quickstart)
-#   --from-scratch   use no shipped LM or BPE: learn a BPE, and use the LM of stage 2
+#   --from-scratch   use no shipped LM or BPE: learn a BPE, and use the LM of stage 3
 #
 # Run the same command again after an interruption: it resumes where it stopped. The numbers (sizes, learning rates,
 # updates) are in one block at the top of recipes/_common.sh; each can be overridden in the environment.
