@@ -67,7 +67,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
     tokenizer = "before the BPE (default: none, sentencepiece reads the text as it is; with --spm, as that was made)"
     group.add_argument("--tokenizer", choices=("none", "moses"), help=tokenizer)
     for side, name in (("src", "source"), ("tgt", "target")):
-        text = f"encode the {name} with the tokenizer of this Hugging Face model, in place of Moses and BPE"
+        text = f"encode the {name} with the tokenizer of this Hugging Face model, in place of tokenizer and BPE"
         group.add_argument(f"--{side}-hf", type=Path, metavar="FOLDER", help=text)
     group.add_argument("--max-length", type=int, default=250, metavar="N", help="most symbols of a sentence (250)")
     group.add_argument("--max-ratio", type=float, metavar="X", help="of a pair's lengths (3; 0, any: for summaries)")

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> None:
     report = build.build(args.runs, options)
     page, *files = render.write(report, args.out)
     for each in report.answers:
-        print(table.to_markdown(each) if isinstance(each, table.Table) else render.verdict_line(each))
+        print(table.to_markdown(each) if isinstance(each, table.Table) else f"{each.text}\n")
     _say(report.notices)
     print(f"wrote {page} and, beside it, {len(files)} tables and figures")
     unreadable = report.notices.of_kind("bad input")

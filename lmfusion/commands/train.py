@@ -20,8 +20,8 @@ def add(commands: Any) -> None:
         text,
         "lmfusion train data --rows baseline,src_elmo_shdemb,tgt_elmo --minutes 60 --out runs/mine",
         more=". Prints every fairseq command it runs. Interrupted, the same command goes on. Rows: baseline, shared, "
-        "src_elmo, src_elmo_shdemb, src_ft, tgt_elmo, tgt_ft, for few pairs lstm, lstm_src_elmo, and others "
-        "(docs/own_text.md).",
+        "src_elmo, src_elmo_shdemb, src_ft, tgt_elmo, tgt_ft, for few pairs lstm, lstm_src_elmo, "
+        "lstm_back_translation, denoising, and others (docs/own_text.md).",
     )
     parser.add_argument("data", type=Path, metavar="DATA", help="folder that `lmfusion data` filled")
     parser.add_argument("--rows", default="baseline,src_elmo_shdemb", metavar="ROW,…", help="(default: %(default)s)")

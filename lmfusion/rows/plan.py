@@ -131,8 +131,15 @@ def check_same(before: Plan, now: Plan, out: Path) -> None:
     for name, flag in names.items():
         then, given = getattr(before, name), getattr(now, name)
         if then != given:
-            said = f": {then} then, {given} now" if name in ("seed", "set") else ""
+            said = f": {_told(then)} then, {_told(given)} now" if name in ("seed", "set") else ""
             raise InputError(f"{out} was begun with another {flag}{said}. Choose another --out, or delete that folder.")
+
+
+def _told(value: object) -> str:
+    """Return a value as it is given on the command line."""
+    return (
+        (" ".join(f"{name}={one}" for name, one in value.items()) or "none") if isinstance(value, dict) else f"{value}"
+    )
 
 
 def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float], jobs: int) -> Plan:

@@ -80,7 +80,7 @@ def markdown(report: Report) -> str:
             if isinstance(block, Table):
                 parts.append(to_markdown(block))
             elif isinstance(block, Verdict):
-                parts.append(verdict_line(block))
+                parts.append(_verdict_line(block))
             elif isinstance(block, Figure):
                 title = escape(block.title)
                 parts.append(f"### {title}\n\n![{title}]({block.name}.svg)\n\n{escape(block.caption)}\n")
@@ -92,7 +92,7 @@ def markdown(report: Report) -> str:
     return "\n".join(parts)
 
 
-def verdict_line(verdict: Verdict) -> str:
+def _verdict_line(verdict: Verdict) -> str:
     """Return a verdict as Markdown, in bold if it is more than chance."""
     mark = "**" if verdict.holds else ""
     return f"{mark}{escape(verdict.text)}{mark}\n"
