@@ -99,6 +99,8 @@ def run_import(args: argparse.Namespace) -> None:
     from lmfusion.convert.bert import from_folder
     from lmfusion.text import textio
 
+    if args.dict is not None and args.dict.resolve() == args.out.resolve():
+        raise InputError(f"--out and --dict are both {args.out}: give two names.")
     for path in filter(None, (args.out, args.dict)):
         _refuse_inside(args.folder, path)
     converted = from_folder(args.folder)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from lmfusion.text.textio import BAD_COMPRESSION, GZIP, XZ, DataError
+from lmfusion.text.textio import BAD_COMPRESSION, GZIP, XZ, DataError, raw_lines
 
 ZIP, PDF = b"PK\x03\x04", b"%PDF"
 BLOCK = 1 << 16
@@ -80,7 +80,7 @@ def read_text(path: Path) -> Iterator[str]:
         with open_any(path) as stream:
             check_head(path, stream.read(BLOCK))
             stream.seek(0)
-            for number, raw in enumerate(stream, start=1):
+            for number, raw in enumerate(raw_lines(path, stream), start=1):
                 if b"\x00" in raw:
                     raise DataError(f"{path}, line {number}: has a NUL byte, which no text has. Is it a binary file?")
                 text = raw.decode("utf-8").rstrip("\r\n")

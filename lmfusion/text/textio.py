@@ -15,6 +15,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import IO, TextIO, cast
 
@@ -26,6 +27,8 @@ GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 """First bytes of compressed files."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """First bytes of a file in that encoding, its mark."""
+LONGEST_LINE = 1 << 26
+"""Bytes."""
 OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -52,6 +55,20 @@ def open_binary(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
+def raw_lines(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
+    """Yield a stream's lines with their ends.
+
+    Raises:
+        DataError: a line is longer than any text's, as a small compressed file can hold one that fills the memory.
+    """
+    for number, raw in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), start=1):
+        if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
+            raise DataError(
+                f"{path}, line {number}: is longer than {LONGEST_LINE >> 20} MiB. Is it text, a sentence a line?"
+            )
+        yield raw
+
+
 def is_gzip(path: Path) -> bool:
     """Return whether a file is compressed by gzip, whatever its name."""
     with path.open("rb") as stream:
@@ -69,7 +86,7 @@ def read_lines(path: Path) -> Iterator[str]:
     number = 0
     try:
         with open_binary(path) as stream:
-            for number, raw in enumerate(stream, start=1):
+            for number, raw in enumerate(raw_lines(path, stream), start=1):
                 text = raw.decode("utf-8").rstrip("\r\n")
                 yield text.removeprefix("\ufeff") if number == 1 else text
     except UnicodeDecodeError as error:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from lmfusion.errors import InputError, exit_status
 from lmfusion.lm import huggingface_folder
 from lmfusion.report.page.table import Cell, Table, to_csv
 from lmfusion.rows import plan
-from lmfusion.text import data_table, prepared
+from lmfusion.text import data_table, opening, prepared, textio
 from lmfusion.text.json_text import parse
 from lmfusion.text.textio import DataError
 
@@ -140,3 +142,25 @@ def test_symbols_that_do_not_fill_their_file_are_named(tmp_path: Path, symbols: 
     assert data_table.count_unknown(tmp_path / "train.bin", 4) == 2
     with pytest.raises(DataError, match=r"train\.bin: is damaged"):
         data_table.count_unknown(tmp_path / "train.bin", symbols)
+
+
+@pytest.mark.parametrize("read", [textio.read_lines, opening.read_text])
+def test_a_line_that_would_fill_the_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], Iterator[str]]
+) -> None:
+    """A small compressed file can hold one; lines up to the limit are read."""
+    monkeypatch.setattr(textio, "LONGEST_LINE", 1000)
+    path = tmp_path / "text.gz"
+    for length, is_refused in ((999, False), (1001, True)):
+        path.write_bytes(gzip.compress(b"a line\n" + b"x" * length + b"\nanother\n"))
+        if not is_refused:
+            assert [len(line) for line in read(path)] == [6, length, 7]
+            continue
+        with pytest.raises(DataError, match="line 2"):
+            list(read(path))
+
+
+def test_a_dictionary_is_not_written_over_its_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["hf", "import", str(tmp_path), "--out", str(tmp_path / "bert.pt"), "--dict", str(tmp_path / "bert.pt")]
+    assert cli.main(words) == 2
+    assert "--dict" in capsys.readouterr().err
