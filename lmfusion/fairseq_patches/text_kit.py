@@ -16,8 +16,8 @@ from lmfusion.text.kit import ENTRY, TextKit, collect, from_state
 
 logger = logging.getLogger(__name__)
 
-MARKS = ("▁", "@@ ")
-"""Of pieces of words: sentencepiece's and subword-nmt's."""
+MARKS = {"sentencepiece": "▁", "subword_nmt": "@@ ", "fastbpe": "@@ "}
+"""Of pieces of words, by the kind of BPE; plain text of other kinds may have either."""
 _reading_text = False
 """Whether ``fairseq-interactive`` is at work on plain text."""
 _kits: list[TextKit | None] = []
@@ -82,7 +82,7 @@ def use_for_bpe(original: Callable[..., Any]) -> Callable[..., Any]:
         )
         bpe = built_bpe(kit)
         if not kit.tokenizer:
-            bpe.encode = _plain_only(bpe.encode)
+            bpe.encode = _plain_only(bpe.encode, MARKS.get(kit.bpe["_name"]))
         return bpe
 
     return build_bpe
@@ -98,17 +98,17 @@ def use_for_tokenizer(original: Callable[..., Any]) -> Callable[..., Any]:
         logger.info(f"tokenizer: {kit.tokenizer['_name']}, from the checkpoint")
         tokenizer = built_tokenizer(kit)
         if kit.bpe:
-            tokenizer.encode = _plain_only(tokenizer.encode)
+            tokenizer.encode = _plain_only(tokenizer.encode, MARKS.get(kit.bpe["_name"]))
         return tokenizer
 
     return build_tokenizer
 
 
-def _plain_only(encode: Callable[[str], str]) -> Callable[[str], str]:
-    """Return the first step of a checkpoint's encoding, which refuses text that is encoded already."""
+def _plain_only(encode: Callable[[str], str], mark: str | None) -> Callable[[str], str]:
+    """Return the first step of a checkpoint's encoding, which refuses text that is encoded already, by a BPE's mark."""
 
     def checked(text: str) -> str:
-        if mark := next((mark for mark in MARKS if mark in text), None):
+        if mark is not None and mark in text:
             raise InputError(
                 f"{text[:80]!r}: by its {mark.strip()!r} this is text in pieces of words, which the checkpoint's "
                 "BPE would encode once more: add --tokenizer space --bpe none to give pieces, or join them."
