@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,8 @@ from lmfusion.text.kit import ENTRY, TextKit, collect, from_state
 
 logger = logging.getLogger(__name__)
 
-MARKS = {"sentencepiece": "▁", "subword_nmt": "@@ ", "fastbpe": "@@ "}
+_TWO_SIGNS = re.compile(r"@ ?@ ")  # a tokenizer may have parted them
+MARKS = {"sentencepiece": re.compile("▁"), "subword_nmt": _TWO_SIGNS, "fastbpe": _TWO_SIGNS}
 """Of pieces of words, by the kind of BPE; plain text of other kinds may have either."""
 _reading_text = False
 """Whether ``fairseq-interactive`` is at work on plain text."""
@@ -81,11 +83,25 @@ def use_for_bpe(original: Callable[..., Any]) -> Callable[..., Any]:
             f"BPE: {kit.bpe['_name']}, from the checkpoint (text that is encoded already: --tokenizer space --bpe none)"
         )
         bpe = built_bpe(kit)
-        if not kit.tokenizer:
-            bpe.encode = _plain_only(bpe.encode, MARKS.get(kit.bpe["_name"]))
+        if mark := MARKS.get(kit.bpe["_name"]):
+            bpe.encode = _plain_only(bpe.encode, mark)
         return bpe
 
     return build_bpe
+
+
+def _plain_only(encode: Callable[[str], str], mark: re.Pattern[str]) -> Callable[[str], str]:
+    """Return the encoding of a checkpoint's BPE, which refuses text that is encoded already, by the mark of pieces."""
+
+    def checked(text: str) -> str:
+        if found := mark.search(text):
+            raise InputError(
+                f"{text[:80]!r}: by its {found[0].strip()!r} this is text in pieces of words, which the checkpoint's "
+                "BPE would encode once more: add --tokenizer space --bpe none to give pieces, or join them."
+            )
+        return encode(text)
+
+    return checked
 
 
 def use_for_tokenizer(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -96,23 +112,6 @@ def use_for_tokenizer(original: Callable[..., Any]) -> Callable[..., Any]:
         if kit is None or not kit.tokenizer:
             return original(self, args)
         logger.info(f"tokenizer: {kit.tokenizer['_name']}, from the checkpoint")
-        tokenizer = built_tokenizer(kit)
-        if kit.bpe:
-            tokenizer.encode = _plain_only(tokenizer.encode, MARKS.get(kit.bpe["_name"]))
-        return tokenizer
+        return built_tokenizer(kit)
 
     return build_tokenizer
-
-
-def _plain_only(encode: Callable[[str], str], mark: str | None) -> Callable[[str], str]:
-    """Return the first step of a checkpoint's encoding, which refuses text that is encoded already, by a BPE's mark."""
-
-    def checked(text: str) -> str:
-        if mark is not None and mark in text:
-            raise InputError(
-                f"{text[:80]!r}: by its {mark.strip()!r} this is text in pieces of words, which the checkpoint's "
-                "BPE would encode once more: add --tokenizer space --bpe none to give pieces, or join them."
-            )
-        return encode(text)
-
-    return checked
