@@ -59,17 +59,17 @@ def run(args: argparse.Namespace) -> None:
     lmfusion.install()
     from lmfusion.inspection import inspect_checkpoint
 
+    args.checkpoint = str(checkpoint_of(Path(args.checkpoint)) or args.checkpoint)
     if args.rank:
         _show_ranks(_ranks(args), args.json, Console(highlight=False, soft_wrap=True))
         return
-    path = checkpoint_of(Path(args.checkpoint)) or args.checkpoint
     if args.card:
-        print(_card(str(path)))
+        print(_card(args.checkpoint))
         return
-    if Path(path).is_dir():
+    if Path(args.checkpoint).is_dir():
         _show_folder(args.checkpoint, args.json)
         return
-    found = inspect_checkpoint(str(path))
+    found = inspect_checkpoint(args.checkpoint)
     if args.json:
         print(json.dumps(found.to_dict(), indent=2))
     else:

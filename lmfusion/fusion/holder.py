@@ -113,9 +113,11 @@ def _pruned(weights: Mapping[str, Any], cfg: Any) -> Mapping[str, Any]:
     Layers of a language model stay. fairseq would prune them, too, and all layers of the stack that is not named.
     """
     stacks = tuple(f"{stack}." for stack in ("encoder", "decoder") if getattr(cfg, f"{stack}_layers_to_keep", None))
-    names = [name for name in weights if name.startswith(stacks) and ".representation.lm." not in name]
-    pruned = prune_state_dict({name: weights[name] for name in names}, cfg) if names else {}
-    return {**{name: tensor for name, tensor in weights.items() if name not in names}, **pruned} if names else weights
+    if not stacks:
+        return weights
+    theirs = {name for name in weights if name.startswith(stacks) and ".representation.lm." not in name}
+    others = {name: tensor for name, tensor in weights.items() if name not in theirs}
+    return {**others, **prune_state_dict({name: weights[name] for name in weights if name in theirs}, cfg)}
 
 
 def check_task(task: Any) -> None:

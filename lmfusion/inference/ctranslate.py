@@ -232,7 +232,7 @@ class CTranslator:
         )
         for result in results:
             texts = (self._codec.decode(" ".join(symbols)) for symbols in result.hypotheses)
-            yield [Hypothesis(" ".join(text.split()), score) for text, score in zip(texts, result.scores)]
+            yield [Hypothesis(clean(text), score) for text, score in zip(texts, result.scores)]
 
 
 _NAMES = {"lenpen": "length_penalty", "max_len_b": "max_decoding_length", "min_len": "min_decoding_length",

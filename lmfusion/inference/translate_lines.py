@@ -109,7 +109,7 @@ def _translate(model: Translator, lines: list[str], search: Search, first: int) 
             yield [Hypothesis("", 0.0)]
             continue
         best = next(found)[: search.nbest]
-        yield [Hypothesis(" ".join(model.decode(each["tokens"]).split()), float(each["score"])) for each in best]
+        yield [Hypothesis(clean(model.decode(each["tokens"])), float(each["score"])) for each in best]
 
 
 def _tokens(model: Translator, line: str, number: int) -> Tensor:

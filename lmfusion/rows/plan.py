@@ -17,6 +17,7 @@ from lmfusion.runs.record import write_json
 from lmfusion.text import prepared
 from lmfusion.text.json_text import parse
 from lmfusion.text.prepared import Prepared
+from lmfusion.text.printable import told
 
 FILE = "plan.json"
 LM_SHARE = 0.4
@@ -131,15 +132,8 @@ def check_same(before: Plan, now: Plan, out: Path) -> None:
     for name, flag in names.items():
         then, given = getattr(before, name), getattr(now, name)
         if then != given:
-            said = f": {_told(then)} then, {_told(given)} now" if name in ("seed", "set") else ""
+            said = f": {told(then)} then, {told(given)} now" if name in ("seed", "set") else ""
             raise InputError(f"{out} was begun with another {flag}{said}. Choose another --out, or delete that folder.")
-
-
-def _told(value: object) -> str:
-    """Return a value as it is given on the command line."""
-    return (
-        (" ".join(f"{name}={one}" for name, one in value.items()) or "none") if isinstance(value, dict) else f"{value}"
-    )
 
 
 def within(plan: Plan, minutes: float, spent: float, seconds: Mapping[str, float], jobs: int) -> Plan:

@@ -22,7 +22,7 @@ TOKEN = rf"[[\p{{L}}\p{{N}}]&&[{_SPACELESS}]]\p{{M}}*|[[\p{{L}}\p{{N}}\p{{M}}{_J
 """A word, as a pattern of the package regex, version 1."""
 _TOKEN = regex.compile(TOKEN, regex.V1)
 _WORD = regex.compile(r"[\p{L}\p{N}]")
-_LETTER, _LATIN = regex.compile(r"\p{L}"), regex.compile(r"\p{Latin}")
+_LETTERS, _LATIN = regex.compile(r"\p{L}+"), regex.compile(r"[\p{L}&&\p{Latin}]+", regex.V1)
 
 
 def kind_of(references: Iterable[str]) -> str:
@@ -33,9 +33,8 @@ def kind_of(references: Iterable[str]) -> str:
     """
     letters = latin = 0
     for text in references:
-        found = _LETTER.findall(text)
-        letters += len(found)
-        latin += sum(1 for letter in found if letter.isascii() or _LATIN.match(letter))
+        letters += sum(map(len, _LETTERS.findall(text)))
+        latin += sum(map(len, _LATIN.findall(text)))
     return UNICODE if 2 * latin < letters else ASCII
 
 

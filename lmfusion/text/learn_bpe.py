@@ -77,18 +77,18 @@ def learn(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = 
     return model.getvalue()
 
 
-def learn_up_to(paths: list[Path], size: int, seed: int = 1) -> tuple[bytes, int]:
+def learn_up_to(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = ()) -> tuple[bytes, int]:
     """Learn a BPE of `size` symbols, or of as many as the text has; return the model's bytes and their number.
 
     Raises:
         DataError: see `learn`.
     """
     try:
-        return learn(paths, size, seed), size
+        return learn(paths, size, seed, words), size
     except SizeError as error:
         if error.possible is None or not 0 < error.possible < size:
             raise
-        return learn(paths, error.possible, seed), error.possible
+        return learn(paths, error.possible, seed, words), error.possible
 
 
 @contextmanager
@@ -200,7 +200,7 @@ def learn_to_files(
     partial = textio.partial_name(model)
     model.parent.mkdir(parents=True, exist_ok=True)
     try:
-        learned, size = learn_up_to(paths, size, seed) if fewer else (learn(paths, size, seed, words), size)
+        learned, size = learn_up_to(paths, size, seed, words) if fewer else (learn(paths, size, seed, words), size)
         partial.write_bytes(learned)
         write_dictionary(partial, dictionary)
         partial.replace(model)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from lmfusion.text.textio import BAD_COMPRESSION, GZIP, XZ, DataError, raw_lines
+from lmfusion.text.textio import BAD_COMPRESSION, GZIP, XZ, DataError, cut, raw_lines
 
 ZIP, PDF = b"PK\x03\x04", b"%PDF"
 BLOCK = 1 << 16
@@ -91,7 +91,7 @@ def read_text(path: Path) -> Iterator[str]:
             f"of the line). Take the line out, or convert the file: `iconv -f ISO-8859-1 -t UTF-8 {path.name} > FILE`."
         ) from error
     except BAD_COMPRESSION as error:
-        raise cut(path, error, number) from error
+        raise cut(path, number, error) from error
 
 
 def check_head(path: Path, head: bytes) -> None:
@@ -117,11 +117,6 @@ def check_head(path: Path, head: bytes) -> None:
 
 def _convert(path: Path, found: str, encoding: str) -> str:
     return f"{path}: {found}, not UTF-8. Convert it: `iconv -f {encoding} -t UTF-8 {path.name} > FILE`."
-
-
-def cut(path: Path, error: Exception, lines: int) -> DataError:
-    """Return the error for a compressed file that ends early or is damaged."""
-    return DataError(f"{path}: cannot be decompressed after line {lines} ({error}). Is it complete? Fetch it again.")
 
 
 def clean(text: str) -> str:

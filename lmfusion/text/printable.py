@@ -1,4 +1,4 @@
-"""Text of others that is safe to print on one line of a terminal or a page."""
+"""Text of others that is safe to print on one line of a terminal or a page, and settings as people write them."""
 
 from __future__ import annotations
 
@@ -10,3 +10,10 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 def printable(text: str) -> str:
     """Return text with a space for each stretch of line ends and other control characters."""
     return _CONTROL.sub(" ", text)
+
+
+def told(value: object) -> str:
+    """Return a setting as people write it: "en, de", "S2S_LR=1 LM_UPDATES=9", "none" for an empty one."""
+    if isinstance(value, dict):
+        return " ".join(f"{name}={one}" for name, one in value.items()) or "none"
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)

@@ -11,6 +11,7 @@ from typing import Any
 
 from lmfusion.text import textio
 from lmfusion.text.json_text import parse
+from lmfusion.text.printable import told
 
 _CONSEQUENCE = "what was made beside it has to be made again"
 
@@ -61,7 +62,7 @@ class Record:
         for name in now.keys() & then.keys():
             if now[name] != then[name]:
                 raise textio.DataError(
-                    f"{self.out}: was prepared with {name} = {_told(then[name])}, now it is {_told(now[name])}. "
+                    f"{self.out}: was prepared with {name} = {told(then[name])}, now it is {told(now[name])}. "
                     f"Choose another --out, or delete that folder."
                 )
         self.counts = before["counts"]
@@ -73,11 +74,6 @@ class Record:
         with textio.writing(self.path) as stream:
             json.dump(record, stream, indent=2, sort_keys=True)
             stream.write("\n")
-
-
-def _told(value: Any) -> str:
-    """Return a setting as a person reads it: "en, de", or "none" for an empty list."""
-    return ", ".join(map(str, value)) or "none" if isinstance(value, (list, dict)) else str(value)
 
 
 def read_json(path: Path, consequence: str) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def read_lines(path: Path) -> Iterator[str]:
             f"`iconv -f ISO-8859-1 -t UTF-8`, or take the line out."
         ) from error
     except BAD_COMPRESSION as error:
-        raise _cut(path, number, error) from error
+        raise cut(path, number, error) from error
 
 
 def count_lines(path: Path) -> int:
@@ -114,11 +114,12 @@ def count_lines(path: Path) -> int:
                 count += block.count(b"\n")
                 last = block[-1:]
     except BAD_COMPRESSION as error:
-        raise _cut(path, count, error) from error
+        raise cut(path, count, error) from error
     return count + (last != b"\n")
 
 
-def _cut(path: Path, lines: int, error: Exception) -> DataError:
+def cut(path: Path, lines: int, error: Exception) -> DataError:
+    """Return the error for a compressed file that ends early or is damaged."""
     return DataError(f"{path}: cannot be decompressed after line {lines} ({error}). Is it complete? Fetch it again.")
 
 

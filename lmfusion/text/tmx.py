@@ -10,8 +10,8 @@ from typing import Any
 from lxml import etree
 
 from lmfusion.text.formats import Pairs
-from lmfusion.text.opening import cut, open_any
-from lmfusion.text.textio import BAD_COMPRESSION, DataError
+from lmfusion.text.opening import open_any
+from lmfusion.text.textio import BAD_COMPRESSION, DataError, cut
 
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 CODES = {"bpt", "ept", "it", "ph", "ut", "sub"}
@@ -64,7 +64,7 @@ class TmxPairs(Pairs):
         except etree.XMLSyntaxError as error:
             raise DataError(f"{self.path}: no well-formed TMX ({error.msg}). Export it again.") from error
         except BAD_COMPRESSION as error:
-            raise cut(self.path, error, 0) from error
+            raise cut(self.path, 0, error) from error
 
     def _refuse_entities(self, element: Any) -> None:
         table = element.getroottree().docinfo.internalDTD
