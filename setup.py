@@ -13,7 +13,7 @@ RUNTIME = [
     "ve-fairseq>=0.12.3",
     "torch>=2.6",
     "numpy>=1.21.3",
-    "omegaconf>=2.0.6",
+    "omegaconf>=2.1",
     "PyYAML>=5.1",
     "sacrebleu>=2.3",
     "sacremoses>=0.1",
@@ -49,7 +49,7 @@ setup(
     author="lmfusion contributors",
     license="MIT",
     license_files=["LICENSE"],
-    python_requires="==3.11.*",
+    python_requires=">=3.11,<3.13",
     packages=[*find_packages(include=["lmfusion", "lmfusion.*"]), *SCRIPTS],
     package_dir=SCRIPTS,
     package_data={

@@ -18,7 +18,7 @@ from lmfusion.fusion.build import build_fusion
 from lmfusion.fusion.combinations import check_shared
 from lmfusion.fusion.config import STACKS, integration
 from lmfusion.fusion.denoiser import keep_symbols
-from lmfusion.fusion.holder import HoldsLMs, check_task, fill_defaults, truncate_to_model, use_stored_lm
+from lmfusion.fusion.holder import HoldsLMs, check_translation_task, fill_defaults, truncate_to_model, use_stored_lm
 from lmfusion.fusion.interface import Fusion
 from lmfusion.fusion.source import SourceEmbedding
 from lmfusion.fusion.target import TargetEmbedding, reorder_states
@@ -128,7 +128,7 @@ class LSTMFusion(HoldsLMs, FairseqEncoderDecoderModel):
         Raises:
             InputError: if flags contradict each other or a language model cannot be used.
         """
-        check_task(task)
+        check_translation_task(task)
         fill_defaults(cfg, LSTMFusionConfig)
         check_flags(cfg)
         check_shared(cfg, task)

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, make_dataclass
 from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from omegaconf import II
 
 from lmfusion.errors import InputError
 from lmfusion.fusion.combinations import check_sides
 from lmfusion.fusion.config import SIDES, STORE_LM_ONCE, integration, side_fields
 from lmfusion.lm.precision import CPU_BF16_HELP
+from lmfusion.lm.task_value import task_value
 
 GENERAL, ADDITIVE, NO_ATTENTION = "general", "additive", "none"
 AttentionChoice = ChoiceEnum([GENERAL, ADDITIVE, NO_ATTENTION])
@@ -47,8 +47,8 @@ class LSTMFlags(FairseqDataclass):
     decoder_attention: AttentionChoice = field(default=GENERAL, metadata={"help": _ATTENTION_HELP})  # type: ignore[valid-type]
     share_decoder_input_output_embed: bool = _flag("tie the decoder's input and output embeddings", False)
     share_all_embeddings: bool = _flag("tie the embeddings of encoder, decoder and output", False)
-    max_source_positions: Optional[int] = II("task.max_source_positions")
-    max_target_positions: Optional[int] = II("task.max_target_positions")
+    max_source_positions: Optional[int] = task_value("max_source_positions", 1024)
+    max_target_positions: Optional[int] = task_value("max_target_positions", 1024)
 
 
 LSTMFusionConfig: Any = make_dataclass(

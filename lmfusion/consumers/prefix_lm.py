@@ -17,7 +17,14 @@ from torch import Tensor
 
 from lmfusion.consumers.prefix_lm_config import PrefixLMConfig, check_dictionaries, check_flags, dropouts, sizes
 from lmfusion.errors import InputError
-from lmfusion.fusion.holder import PREFIX, check_same_lms, check_task, fill_defaults, remember, use_stored_lm
+from lmfusion.fusion.holder import (
+    PREFIX,
+    check_same_lms,
+    check_translation_task,
+    fill_defaults,
+    remember,
+    use_stored_lm,
+)
 from lmfusion.lm.causal import CausalLM
 from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.lm.interface import Head, IncrementalState
@@ -143,7 +150,7 @@ class PrefixLM(FairseqEncoderDecoderModel):
             InputError: if flags contradict each other, the sides have two dictionaries, or the language model that it
                 is to start from cannot be used.
         """
-        check_task(task)
+        check_translation_task(task)
         fill_defaults(cfg, PrefixLMConfig)
         check_flags(cfg)
         symbols = check_dictionaries(task)

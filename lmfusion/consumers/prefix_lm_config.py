@@ -5,10 +5,10 @@ from dataclasses import field, fields, make_dataclass
 from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
-from omegaconf import II
 
 from lmfusion.errors import InputError
 from lmfusion.lm.symbols import first_difference
+from lmfusion.lm.task_value import task_value
 from lmfusion.lm.transformer.config import CausalLMConfig, complete_config
 
 _DROPOUTS = ("dropout", "attention_dropout", "activation_dropout", "input_dropout")
@@ -25,8 +25,8 @@ PrefixLMConfig: Any = make_dataclass(
         *((spec.name, spec.type, spec) for spec in fields(CausalLMConfig) if spec.name not in ("_name", *_NOT_OURS)),
         ("prefix_lm", Optional[str], field(default=None, metadata={"help": _START_HELP})),
         ("prefix_lm_config", Optional[str], field(default=None, metadata={"help": _WRITTEN_HELP})),
-        ("max_source_positions", Optional[int], II("task.max_source_positions")),
-        ("max_target_positions", Optional[int], II("task.max_target_positions")),
+        ("max_source_positions", Optional[int], task_value("max_source_positions", 1024)),
+        ("max_target_positions", Optional[int], task_value("max_target_positions", 1024)),
     ],
     bases=(FairseqDataclass,),
 )

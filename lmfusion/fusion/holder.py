@@ -120,7 +120,7 @@ def _pruned(weights: Mapping[str, Any], cfg: Any) -> Mapping[str, Any]:
     return {**others, **prune_state_dict({name: weights[name] for name in weights if name in theirs}, cfg)}
 
 
-def check_task(task: Any) -> None:
+def check_translation_task(task: Any) -> None:
     """Refuse a task whose sentences have no source.
 
     Raises:

@@ -19,7 +19,7 @@ from lmfusion.fusion.build import build_fusion, prepare_starts, stack_config
 from lmfusion.fusion.combinations import check_combination, check_shared
 from lmfusion.fusion.config import STACKS, FusionConfig, integration, read_by_layers, starts_stack
 from lmfusion.fusion.denoiser import keep_symbols
-from lmfusion.fusion.holder import HoldsLMs, check_task, fill_defaults, truncate_to_model, use_stored_lm
+from lmfusion.fusion.holder import HoldsLMs, check_translation_task, fill_defaults, truncate_to_model, use_stored_lm
 from lmfusion.fusion.large_vocabulary import tell_memory
 from lmfusion.fusion.source import LMFusionEncoder, SourceEmbedding, SourceReader
 from lmfusion.fusion.target import LMFusionDecoder, TargetEmbedding, TargetReader
@@ -51,7 +51,7 @@ class TransformerLMFusion(HoldsLMs, TransformerModelBase):
         Raises:
             InputError: if flags contradict each other or a language model cannot be used.
         """
-        check_task(task)
+        check_translation_task(task)
         fill_defaults(cfg, FusionConfig)
         check_combination(cfg)
         check_shared(cfg, task)

@@ -26,6 +26,7 @@ from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
 from lmfusion.text.kit import from_state
 from lmfusion.text.named_files import given_bpe, refuse_addresses
+from lmfusion.text.opening import clean
 
 _ODD_CONTENT = (
     *(TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError, RuntimeError, OSError),
@@ -48,7 +49,7 @@ class Translator(hub_utils.GeneratorHubInterface):
         """Encode text as token ids that end in </s>.
 
         Args:
-            sentence: raw text; it is tokenized and segmented as in training.
+            sentence: raw text; it is tokenized and segmented as in training, white space of every kind as one space.
 
         Returns:
             T ids.
@@ -58,7 +59,7 @@ class Translator(hub_utils.GeneratorHubInterface):
         """
         if not isinstance(sentence, str):
             raise InputError(f"{sentence!r:.60} is a {type(sentence).__name__}: a sentence is text (str).")
-        tokens: Tensor = super().encode(sentence)
+        tokens: Tensor = super().encode(clean(sentence))
         limit = self.max_positions[0]
         if len(tokens) <= limit:
             return tokens

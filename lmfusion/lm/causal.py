@@ -20,7 +20,7 @@ from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates,
 from lmfusion.lm.stack import Stack
 from lmfusion.lm.transformer.as_stack import tower_stack
 from lmfusion.lm.transformer.attention import NO_BIAS_KV, CausalSelfAttention
-from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_task
+from lmfusion.lm.transformer.base import TrainableLM, TransformerLM, check_lm_task
 from lmfusion.lm.transformer.config import CausalLMConfig, big_architecture, plain_config
 from lmfusion.lm.transformer.layout import RowLayout, layout_of
 
@@ -140,7 +140,7 @@ class UniTransformerLanguageModel(TrainableLM):
         Raises:
             InputError: if the task asks for other targets than the next token, or translates.
         """
-        check_task(task)
+        check_lm_task(task)
         targets = list(getattr(task, "targets", ["future"]))
         if targets != ["future"]:
             given = " ".join(f"--{target}-target" for target in targets)

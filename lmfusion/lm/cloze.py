@@ -21,7 +21,7 @@ from lmfusion.lm.several_targets import SeveralTargets
 from lmfusion.lm.stack import Stack
 from lmfusion.lm.transformer.as_stack import tower_stack
 from lmfusion.lm.transformer.attention import LEARNED_BIAS_KV, NO_BIAS_KV, ZERO_BIAS_KV
-from lmfusion.lm.transformer.base import TransformerLM, check_task
+from lmfusion.lm.transformer.base import TransformerLM, check_lm_task
 from lmfusion.lm.transformer.config import ClozeLMConfig, big_architecture, plain_config
 from lmfusion.lm.transformer.join import AttentionJoin, LinearJoin
 from lmfusion.lm.transformer.layout import RowLayout, layout_of, shift_left, shift_right
@@ -223,7 +223,7 @@ class BiTransformerLanguageModel(SeveralTargets):
         Raises:
             InputError: if the task translates.
         """
-        check_task(task)
+        check_lm_task(task)
         config = plain_config(cfg, ClozeLMConfig)
         config["targets"] = list(getattr(task, "targets", ["self"]))
         return cls(ClozeLM(config, task.target_dictionary)).follow(cfg)

@@ -19,7 +19,7 @@ from lmfusion.errors import InputError
 from lmfusion.lm.interface import LAYERS, TOP, Head, IncrementalState, LMStates, register_lm
 from lmfusion.lm.recurrent_layers import CELLS, Direction, RecurrentLMConfig
 from lmfusion.lm.several_targets import SeveralTargets
-from lmfusion.lm.transformer.base import TrainableLM, check_task
+from lmfusion.lm.transformer.base import TrainableLM, check_lm_task
 from lmfusion.lm.transformer.config import plain_config
 from lmfusion.lm.transformer.fairseq_lm import FairseqLM
 from lmfusion.lm.transformer.layout import layout_of
@@ -222,7 +222,7 @@ class UniRecurrentLanguageModel(TrainableLM):
         Raises:
             InputError: if the task asks for other targets than the model predicts, or translates.
         """
-        check_task(task)
+        check_lm_task(task)
         targets = list(getattr(task, "targets", ["future"]))
         if targets != cls.targets:
             given = " ".join(f"--{target}-target" for target in targets)

@@ -217,8 +217,13 @@ def _row_and_size(mark: Path) -> tuple[str, int]:
 
 
 def read(path: str) -> Tried:
-    """Read a configuration's or a choice's mark."""
-    return Tried.from_json(Path(path).read_text(encoding="utf-8"))
+    """Read a configuration's or a choice's mark.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    with search.reading(Path(path)):
+        return Tried.from_json(Path(path).read_text(encoding="utf-8"))
 
 
 def check_rows(task: Task, budget: Budget, rows: Sequence[str]) -> tuple[str, ...]:

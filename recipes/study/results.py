@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from lmfusion.errors import InputError
 from lmfusion.rows.scripts import REVERSE
 from lmfusion.runs.run_folder import RUN_FILE, SCORES_FILE, RunFolder
-from study.search import Setting, Tried
+from study.search import Setting, Tried, reading
 
 if TYPE_CHECKING:
     from study.plan import Cell
@@ -86,24 +86,24 @@ class Results:
         return _choices(self.folder)
 
     def tries(self) -> dict[tuple[str, int, int], Tried]:
-        """Return the configurations that were trained, by row, size and number."""
+        """Return the configurations that were trained, by row, size and number.
+
+        Raises:
+            InputError: their file is damaged.
+        """
         path = self.folder / TRIES if self.folder else None
-        lines = path.read_text(encoding="utf-8").splitlines() if path and path.is_file() else []
+        if path is None or not path.is_file():
+            return {}
         found = {}
-        for line in lines:
-            each = json.loads(line)
-            found[each["row"], each["size"], each["number"]] = Tried.from_json(line)
+        with reading(path):
+            for line in path.read_text(encoding="utf-8").splitlines():
+                each = json.loads(line)
+                found[each["row"], each["size"], each["number"]] = Tried.from_json(line)
         return found
 
     def chosen(self) -> dict[tuple[str, int], Tried]:
         """Return the settings and their losses by row and size."""
-        names = [field.name for field in dataclasses.fields(Setting)]
-        found = {}
-        for each in [*_choices(self.settings), *self.choices()]:
-            setting = Setting(**{name: each[name] for name in names if name in each})
-            loss = each.get("bits_per_character", {}).get(setting.name)
-            found[each["row"], each["size"]] = Tried(setting, math.inf if loss is None else loss)
-        return found
+        return {**_chosen(self.settings), **_chosen(self.folder)}
 
     def add(self, cell: Cell, run: RunFolder, out: Path) -> bool:
         """Copy what is small of a finished run, without this machine's paths; False if all of it is here already."""
@@ -168,7 +168,23 @@ def _training(run: RunFolder, out: Path) -> dict[str, str]:
 
 def _choices(folder: Path | None) -> list[dict[str, Any]]:
     path = folder / CHOICES if folder else None
-    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path and path.is_file() else []
+    if path is None or not path.is_file():
+        return []
+    with reading(path):
+        found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def _chosen(folder: Path | None) -> dict[tuple[str, int], Tried]:
+    if folder is None:
+        return {}
+    names = [field.name for field in dataclasses.fields(Setting)]
+    found = {}
+    with reading(folder / CHOICES):
+        for each in _choices(folder):
+            setting = Setting(**{name: each[name] for name in names if name in each})
+            loss = each.get("bits_per_character", {}).get(setting.name)
+            found[each["row"], each["size"]] = Tried(setting, math.inf if loss is None else loss)
     return found
 
 

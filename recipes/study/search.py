@@ -9,8 +9,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from lmfusion.errors import InputError
@@ -68,6 +70,22 @@ class Tried:
         values: dict[str, Any] = json.loads(text)
         bits = values["bits_per_character"]
         return cls(Setting(**values["setting"]), math.inf if bits is None else float(bits))
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say of a file of the study whose content cannot be used that it is damaged.
+
+    Raises:
+        InputError: it is; the message names it and the fix.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        text = f"{type(error).__name__}: {error}"
+        raise InputError(f"{path} is damaged ({text}). Restore it, or delete it and run again.") from error
 
 
 def best(tried: Sequence[Tried]) -> Tried:

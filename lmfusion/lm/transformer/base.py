@@ -87,7 +87,7 @@ class TrainableLM(FairseqLanguageModel):
         super().prepare_for_inference_(cfg)
 
 
-def check_task(task: Any) -> None:
+def check_lm_task(task: Any) -> None:
     """Refuse a task that gives a language model sentences of a source language, or targets that fairseq cannot make.
 
     Raises:

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Optional
 
 from fairseq.dataclass import FairseqDataclass
-from omegaconf import II
 
 from lmfusion.lm.precision import CPU_BF16_HELP
 from lmfusion.lm.recomputation import RECOMPUTATION_HELP
+from lmfusion.lm.task_value import task_value
 
 OF_TRAINING = ("checkpoint_activations",)
 """Flags that are no part of a language model: its configuration, by which stored states are found, has none of them."""
@@ -30,8 +30,8 @@ class SharedLMConfig(FairseqDataclass):
     )
     cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
     checkpoint_activations: bool = field(default=False, metadata={"help": RECOMPUTATION_HELP})
-    tokens_per_sample: int = II("task.tokens_per_sample")
-    max_target_positions: Optional[int] = II("task.max_target_positions")
+    tokens_per_sample: int = task_value("tokens_per_sample", 1024)
+    max_target_positions: Optional[int] = task_value("max_target_positions")
 
 
 @dataclass
@@ -100,8 +100,8 @@ class BertLMConfig(FairseqDataclass):
     attention_dropout: float = field(default=0.1, metadata={"help": "dropout of attention weights"})
     cpu_bf16: bool = field(default=False, metadata={"help": CPU_BF16_HELP})
     checkpoint_activations: bool = field(default=False, metadata={"help": RECOMPUTATION_HELP})
-    tokens_per_sample: int = II("task.tokens_per_sample")
-    max_target_positions: Optional[int] = II("task.max_target_positions")
+    tokens_per_sample: int = task_value("tokens_per_sample", 1024)
+    max_target_positions: Optional[int] = task_value("max_target_positions")
 
 
 def plain_config(cfg: Any, kind: Callable[[], FairseqDataclass]) -> dict[str, Any]:

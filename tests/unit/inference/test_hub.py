@@ -39,6 +39,14 @@ def test_a_sentence_that_fits_is_left_alone(translator: Translator) -> None:
     assert translator.encode("aaa bbbb ccccc aaa").tolist() == [3, 4, 5, 3, EOS]
 
 
+def test_white_space_of_every_kind_is_a_space(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in text that lmfusion data prepares, and in what lmfusion translate reads."""
+    read: list[str] = []
+    monkeypatch.setattr(GeneratorHubInterface, "encode", lambda _, text: read.append(text) or torch.tensor([EOS]))
+    translator.encode(" a\u00a0b\tc\u3000d\n")
+    assert read == ["a b c d"]
+
+
 def test_a_longer_one_is_cut_as_in_training(translator: Translator) -> None:
     """fairseq's --truncate-source keeps the first words and the final </s>."""
     translator.task.cfg.truncate_source = True

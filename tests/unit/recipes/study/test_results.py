@@ -7,7 +7,10 @@ import re
 from pathlib import Path
 
 import pytest
-from study.results import ROOT, without_paths
+from study.plan import read
+from study.results import CHOICES, ROOT, TRIES, Results, without_paths
+
+from lmfusion.errors import InputError
 
 # An absolute path of somebody's machine, as a JSON string or inside one
 _ABSOLUTE = re.compile(r'(?<![\w.])/(?:home|root|tmp|work|mnt|Users)/[^\s"]*')
@@ -27,6 +30,29 @@ def test_a_run_of_another_clone_is_kept_without_its_folders(tmp_path: Path, monk
     kept = json.loads(without_paths(run, out))
     words = ["fairseq-train", "OUT/data", "--user-dir", "lmfusion", "--src-lm", "pretrained/en-cloze.pt"]
     assert kept == {"command": words, "here": "pretrained", "lm": "EARLIER/en-elmo.pt"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *('{"setting": {"dropout": 0.2', "[]", "{}", '{"setting": 3, "bits_per_character": 1}'),
+        '{"row": "lstm", "size": 10000, "number": 1, "setting": {"speed": 1}, "bits_per_character": 1}',
+        '{"row": "lstm", "size": 10000, "number": 1, "setting": {"dropout": 1, "representation": 0}}',
+    ],
+)
+@pytest.mark.parametrize("name", [TRIES, "try-1"])
+def test_a_damaged_configuration_is_named(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=f"{name} is damaged.*delete it"):
+        Results(tmp_path).tries() if name == TRIES else read(str(path))
+
+
+@pytest.mark.parametrize("text", ["[{", "3", "[3]", '[{"row": "lstm"}]', '[{"row": "lstm", "dropout": 0.1}]'])
+def test_damaged_choices_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / CHOICES).write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match=f"{CHOICES} is damaged"):
+        Results(tmp_path).chosen()
 
 
 def test_no_committed_result_names_a_folder_of_a_machine() -> None:
