@@ -8,7 +8,7 @@ ROOT = Path(__file__).parent
 README = ROOT / "README.md"
 
 # fairseq 0.12.2, upstream's last release, can neither be installed by pip 24.1 or later nor imported on Python 3.11 or
-# later. ve-fairseq is upstream's later main branch under the same import name and needs 3.11, which is what is tested.
+# later. ve-fairseq is upstream's later main branch under the same import name and has wheels for 3.11 and 3.12.
 RUNTIME = [
     "ve-fairseq>=0.12.3",
     "torch>=2.6",
@@ -63,6 +63,7 @@ setup(
         "License :: OSI Approved :: MIT License",
         "Programming Language :: Python :: 3",
         "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
     zip_safe=False,

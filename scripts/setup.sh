@@ -4,7 +4,7 @@
 #   bash scripts/setup.sh
 #
 # Safe to run again: nothing happens when .venv is up to date, and what an interrupted run left is completed.
-#   PYTHON=python3.11   which Python 3.11 to use (default: python3 or python3.11)
+#   PYTHON=python3.12   which Python to use, 3.11 or 3.12 (default: python3, python3.11 or python3.12)
 #   TORCH_INDEX=URL     take torch from this package index, e.g. PyTorch's own one for CPU or for a CUDA version
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -29,11 +29,11 @@ fingerprint() { printf '%s %s\n' "$(cat constraints.txt setup.py | cksum)" "$PWD
 
 version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null; }
 
-supported() { [[ "$1" == 3.11 ]]; }
+supported() { [[ "$1" == 3.11 || "$1" == 3.12 ]]; }
 
 # Sets PYTHON, or explains which versions were found and how to choose one.
 choose_python() {
-    local candidate version found="" candidates=(python3 python3.11)
+    local candidate version found="" candidates=(python3 python3.11 python3.12)
     [[ -z "${PYTHON:-}" ]] || candidates=("$PYTHON")
     for candidate in "${candidates[@]}"; do
         version="$(version_of "$candidate")" || continue
@@ -43,9 +43,9 @@ choose_python() {
         fi
         found="$found$candidate is Python $version; "
     done
-    die "no Python 3.11: ${found:-${PYTHON:-python3} does not run; }lmfusion needs it." \
-        "Install it (Debian, Ubuntu: apt install python3.11 python3.11-venv; macOS: brew install python@3.11)" \
-        "and name it: PYTHON=/path/to/python3.11 bash scripts/setup.sh"
+    die "no Python 3.11 or 3.12: ${found:-${PYTHON:-python3} does not run; }lmfusion needs one of them." \
+        "Install one (Debian, Ubuntu: apt install python3.12 python3.12-venv; macOS: brew install python@3.12)" \
+        "and name it: PYTHON=/path/to/python3.12 bash scripts/setup.sh"
 }
 
 require_venv_module() {
@@ -82,7 +82,7 @@ require_same_python() {
     have="$(version_of "$VENV_PYTHON")"
     want="$(version_of "${PYTHON:-$VENV_PYTHON}")" || want="nothing that runs"
     if ! supported "$have" || [[ "$have" != "$want" ]]; then
-        die "$VENV was made with Python $have, but the Python to use is ${PYTHON:+PYTHON=$PYTHON, $want; it must be }3.11." \
+        die "$VENV was made with Python $have, but the Python to use is ${PYTHON:+PYTHON=$PYTHON, $want; it must be }3.11 or 3.12." \
             "Remove it and run this again: rm -rf $VENV"
     fi
 }

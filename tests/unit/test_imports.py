@@ -16,7 +16,7 @@ LAYERS = [
     ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
     ["lmfusion.operations"],
     ["lmfusion.inference.int8"],
-    [f"lmfusion.lm.{name}" for name in ("freezing", "pooling", "precision", "symbols", "vocabulary")],
+    [f"lmfusion.lm.{name}" for name in ("freezing", "pooling", "precision", "symbols", "task_value", "vocabulary")],
     ["lmfusion.lm.stack", "lmfusion.lm.recomputation"],
     ["lmfusion.lm.interface"],
     ["lmfusion.lm.old_checkpoints", "lmfusion.lm.decoding", "lmfusion.lm.transformer", "lmfusion.lm.vector_files"],
