@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
 
-def task_value(name: str, otherwise: int | None = None) -> str:
+
+def task_value(name: str, otherwise: int | None = None) -> Any:
     """Return a default that OmegaConf resolves to the task's value.
 
     Unlike ``II("task.…")`` it is no error of OmegaConf's where the task has no such flag, so that a model can refuse
