@@ -30,6 +30,7 @@ from lmfusion.commands import (
     translate,
     user_dir,
 )
+from lmfusion.commands.parsers import use_own_parts
 from lmfusion.errors import LMFusionError, describe_os_error, shown
 from lmfusion.runs.threads import let_waiting_threads_sleep
 
@@ -72,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     let_waiting_threads_sleep(os.environ)  # commands load torch from here on
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)  # it asks everybody for tensorboardX
     try:
+        if getattr(args, "user_dir", None):
+            use_own_parts(args.user_dir)
         args.run(args)
         sys.stdout.flush()
     except LMFusionError as error:

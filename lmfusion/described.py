@@ -8,9 +8,11 @@ from typing import Any
 
 from lmfusion.checkpoint.reading import first_line
 from lmfusion.errors import InputError
-from lmfusion.fusion.config import SIDE_NAMES
+from lmfusion.fusion.config import NONE, SIDE_NAMES
 from lmfusion.fusion.denoiser import CODES
+from lmfusion.fusion.interface import FUSIONS
 from lmfusion.lm.description import read_side
+from lmfusion.lm.interface import FAMILIES
 
 
 def stored_lm(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -40,6 +42,24 @@ def prior(state: Mapping[str, Any]) -> dict[str, Any] | None:
     if flags.get("_name") != "lm_prior":
         return None
     return {name.removeprefix("prior_"): value for name, value in flags.items() if name.startswith("prior_")}
+
+
+def own_parts(config: Mapping[str, Any]) -> list[str]:
+    """Name the integrations and families in a model's configuration that do not come with lmfusion.
+
+    Args:
+        config: of the model, as plain values.
+    """
+    names = []
+    for side in SIDE_NAMES:
+        named: list[tuple[Mapping[str, Any], str]] = [(FUSIONS, str(config.get(f"{side}_fusion") or NONE))]
+        if config.get(f"{side}_lm_config"):
+            named.append((FAMILIES, str((stored_lm(side, config).get("lm") or {}).get("family", NONE))))
+        for register, name in named:
+            part: Any = register.get(name)
+            if name != NONE and (part is None or not part.__module__.startswith("lmfusion.")):
+                names.append(name)
+    return list(dict.fromkeys(names))
 
 
 def why_no_translator(config: Mapping[str, Any], weights: Mapping[str, Any]) -> str:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any
+from enum import Enum
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from lmfusion.errors import InputError
+
+_FLAG_TYPES = (str, int, float, bool, Enum)
+"""What fairseq makes of a word of the command line."""
 
 
 def check_class(what: str, part: Any, base: type, *, needs: Iterable[str] = (), flags: bool = False) -> None:
@@ -31,9 +36,54 @@ def check_class(what: str, part: Any, base: type, *, needs: Iterable[str] = (), 
     config: Any = getattr(part, "Config", None)
     if not is_dataclass(config):
         raise InputError(f"{where}: its Config is no dataclass: put @dataclass above it.")
-    for spec in fields(config) if flags else ():
+    if flags:
+        _check_flags(where, config)
+
+
+def _check_flags(where: str, config: Any) -> None:
+    types = get_type_hints(config)
+    for spec in fields(config):
         if (spec.default is MISSING and spec.default_factory is MISSING) or "help" not in spec.metadata:
             raise InputError(
                 f"{where}: its flag {spec.name} has no default or no help: write {spec.name}: … = field(default=None, "
                 f'metadata={{"help": "…"}}).'
             )
+        kind, may_be_none = without_none(types[spec.name])
+        if spec.default is None and not may_be_none:
+            raise InputError(
+                f"{where}: its flag {spec.name} is None where it is not given: write {spec.name}: "
+                f"{getattr(kind, '__name__', kind)} | None."
+            )
+        if get_origin(kind) is not list and not (isinstance(kind, type) and issubclass(kind, _FLAG_TYPES)):
+            raise InputError(
+                f"{where}: its flag {spec.name} is of the type {types[spec.name]}, which fairseq does not parse: use "
+                f"str, int, float or bool, or one of these | None, and look at the value in check()."
+            )
+
+
+def without_none(kind: Any) -> tuple[Any, bool]:
+    """Return a type without ``None``, and whether that was one of its alternatives.
+
+    Args:
+        kind: a type, as ``get_type_hints`` gives it; of several alternatives beside None all stay.
+    """
+    if get_origin(kind) not in (Union, UnionType):
+        return kind, False
+    others = tuple(each for each in get_args(kind) if each is not type(None))
+    return (others[0] if len(others) == 1 else kind), len(others) < len(get_args(kind))
+
+
+def differing_flag(config: Any, other: Any) -> str | None:
+    """Return a flag that two dataclasses of flags have in common and do not mean alike; None without one.
+
+    Args:
+        config: dataclass of flags.
+        other: another one.
+    """
+    meanings, theirs = _meanings(config), _meanings(other)
+    return next((name for name, meaning in meanings.items() if theirs.get(name, meaning) != meaning), None)
+
+
+def _meanings(config: Any) -> dict[str, tuple[Any, ...]]:
+    types = get_type_hints(config)
+    return {each.name: (without_none(types[each.name]), each.default, each.metadata["help"]) for each in fields(config)}

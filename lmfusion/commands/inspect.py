@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import lmfusion
 from lmfusion.checkpoint.finding import checkpoint_of
-from lmfusion.commands.parsers import add_command
+from lmfusion.commands.parsers import add_command, add_user_dir
 from lmfusion.errors import InputError
 from lmfusion.text.printable import printable
 
@@ -45,6 +45,7 @@ def add(commands: Any) -> None:
     text = "sentences, one a line: plain text if CKPT holds its BPE, else encoded as its training text was"
     parser.add_argument("--text", metavar="FILE", type=Path, help=text)
     parser.add_argument("--sentences", metavar="N", type=int, help=f"lines of it to read (default: {_SENTENCES})")
+    add_user_dir(parser)
     parser.set_defaults(run=run)
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import lmfusion
-from lmfusion.commands.parsers import add_command
+from lmfusion.commands.parsers import add_command, add_user_dir
 from lmfusion.errors import InputError
 
 _FILE = re.compile(r"(?!https?:)(\S+\.(txt|md|rst|html)|(\S*/)?(LICEN[CS]E|COPYING)\S*)")
@@ -34,6 +34,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--full", action="store_true", help="keep the weights in full precision: twice the size")
     parser.add_argument("--data", metavar="DIR", help="dictionaries, of a checkpoint that does not hold them")
     parser.add_argument("--spm", metavar="FILE", help="the sentencepiece model, of a checkpoint that does not hold it")
+    add_user_dir(parser)
     parser.set_defaults(run=run)
 
 
@@ -41,6 +42,8 @@ def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion pack RUN --out FILE``."""
     lmfusion.install()
     from lmfusion.checkpoint.finding import find_checkpoint
+    from lmfusion.checkpoint.reading import model_config, read_file
+    from lmfusion.described import own_parts
     from lmfusion.inference.packing import pack
     from lmfusion.inspection import inspect_checkpoint
     from lmfusion.runs.model_card import model_card
@@ -50,9 +53,10 @@ def run(args: argparse.Namespace) -> None:
     facts = inspect_checkpoint(checkpoint).to_dict()
     card = model_card(folder, facts, licence := _licence(args.licence))
     pack(checkpoint, args.out, card=card, licence=licence, half=not args.full, data=args.data, bpe_model=args.spm)
-    print(
-        f"wrote {args.out}, {os.path.getsize(args.out) / 1e6:.1f} MB: lmfusion translate {shlex.quote(str(args.out))}"
-    )
+    use = f"lmfusion translate {shlex.quote(str(args.out))}"
+    if own := own_parts(model_config(checkpoint, read_file(checkpoint, mmap=True))):
+        use += f" --user-dir DIR, the folder that registers {' and '.join(own)}: hand it on as well"
+    print(f"wrote {args.out}, {os.path.getsize(args.out) / 1e6:.1f} MB: {use}")
 
 
 def _licence(given: str) -> str:

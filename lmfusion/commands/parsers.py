@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
+import lmfusion
 from lmfusion.errors import InputError
 
 SEEDS = 2**32
@@ -32,6 +35,30 @@ def add_command(commands: Any, name: str, text: str, *examples: str, more: str =
         formatter_class=argparse.RawDescriptionHelpFormatter,  # no line of an example is broken
     )
     return parser
+
+
+def add_user_dir(parser: argparse.ArgumentParser) -> None:
+    """Add --user-dir to a command that builds models; its folder is imported before the command runs."""
+    text = "folder of your own families and integrations that the model uses, as for fairseq-train (its code is run)"
+    parser.add_argument("--user-dir", metavar="DIR", help=text)
+
+
+def use_own_parts(folder: str) -> None:
+    """Import a folder of own families and integrations as fairseq does, then install the plugin.
+
+    Raises:
+        InputError: there is no such folder, or its name is that of another module.
+    """
+    path = Path(folder).resolve()
+    if not path.is_dir():
+        raise InputError(f"--user-dir {folder}: there is no such folder.")
+    known = sys.modules.get(path.name)
+    if known is not None and str(path) not in getattr(known, "__path__", []):
+        raise InputError(f"--user-dir {folder}: {path.name} is the name of another module. Rename the folder.")
+    from fairseq.utils import import_user_module
+
+    import_user_module(argparse.Namespace(user_dir=str(path)))
+    lmfusion.install()
 
 
 def check_seed(seed: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import lmfusion
-from lmfusion.commands.parsers import add_command
+from lmfusion.commands.parsers import add_command, add_user_dir
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--output", metavar="FILE", help="default: standard output")
     parser.add_argument("--batch-size", type=int, default=64, metavar="N", help="examples at a time (default: 64)")
     parser.add_argument("--truncate-texts", action="store_true", help="cut what is longer than the model takes")
+    add_user_dir(parser)
     parser.set_defaults(run=run)
 
 

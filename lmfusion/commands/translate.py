@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lmfusion
-from lmfusion.commands.parsers import add_command, allow_options_between, check_seed
+from lmfusion.commands.parsers import add_command, add_user_dir, allow_options_between, check_seed
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), help="default: cuda where there is one")
     parser.add_argument("--data", metavar="DIR", help="dictionaries, of a checkpoint that does not hold them")
     parser.add_argument("--spm", metavar="FILE", help="the sentencepiece model, of a checkpoint that does not hold it")
+    add_user_dir(parser)
     parser.set_defaults(run=run)
     allow_options_between(parser)
 

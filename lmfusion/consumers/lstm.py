@@ -20,8 +20,9 @@ from lmfusion.fusion.config import STACKS, integration
 from lmfusion.fusion.denoiser import keep_symbols
 from lmfusion.fusion.holder import HoldsLMs, check_translation_task, fill_defaults, truncate_to_model, use_stored_lm
 from lmfusion.fusion.interface import Fusion
+from lmfusion.fusion.reordering import reorder_states
 from lmfusion.fusion.source import SourceEmbedding
-from lmfusion.fusion.target import TargetEmbedding, reorder_states
+from lmfusion.fusion.target import TargetEmbedding
 from lmfusion.lm.precision import training_autocast
 from lmfusion.operations import lstm_features
 
@@ -102,7 +103,10 @@ class LSTMFusionDecoder(LSTMDecoder):
         lm_state = incremental_state.pop(LM_STATE, None)
         self.reorder_incremental_state(incremental_state, new_order)
         if lm_state is not None:
-            reorder_states(self.embed_tokens, lm_state, new_order)
+            reader = self.embed_tokens
+            before = reader.watch.before(reader, reader, lm_state, new_order)
+            reorder_states(reader, lm_state, new_order)
+            reader.watch.after(before, lm_state)
             incremental_state[LM_STATE] = lm_state
 
     def max_positions(self) -> int:

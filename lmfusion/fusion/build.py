@@ -90,6 +90,11 @@ def build_on(
     fingerprint = read_side(f"{side}_lm_config", getattr(cfg, f"{side}_lm_config")).get("fingerprint") or ""
     served = describe_side(lm, fingerprint)
     fusion = kind(lm, served, config)
+    if not kind.trains_lm and any(parameter.requires_grad for parameter in lm.parameters()):
+        raise InputError(
+            f"the integration {kind.name} lets its language model be trained and does not say so: set trains_lm = True "
+            f"in {kind.__module__}.{kind.__qualname__}, or leave the model frozen."
+        )
     origin = "a checkpoint of this model" if stored else getattr(cfg, f"{side}_lm")
     logger.info(f"{SIDE_NAMES[side]} language model: {_summary(lm)}, from {origin}")
     return fusion, served
@@ -125,7 +130,7 @@ def prepare_starts(cfg: Any, task: Any) -> dict[str, tuple[Fusion, Any]]:
 
 
 def _described(stored: str, symbols: list[str], overrides: Any) -> PretrainedLM:
-    return build(read_side("lm_config", stored)["lm"], symbols, **overrides)
+    return build(read_side("lm_config", stored)["lm"], symbols, **overrides).freeze()  # as load_lm does
 
 
 def _load(cfg: Any, side: str, overrides: Any) -> PretrainedLM:

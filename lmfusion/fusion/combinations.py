@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 from lmfusion.errors import InputError
@@ -143,6 +143,11 @@ def _check_sizes(cfg: Any, part: str) -> None:
 def _check_choice(cfg: Any, side: str) -> None:
     fusion, lm, stack = getattr(cfg, f"{side}_fusion"), getattr(cfg, f"{side}_lm"), STACKS[side]
     described = getattr(cfg, f"{side}_lm_config")
+    if fusion != NONE and fusion not in FUSIONS:
+        raise InputError(
+            f"--{side}-fusion {fusion} is not registered (registered are {', '.join(FUSIONS)}). If it comes from a "
+            f"folder of your own, give that folder as --user-dir, or import it before load_model."
+        )
     if fusion in FUSIONS and fusion not in fusions_of(side):
         raise InputError(
             f"--{side}-fusion {fusion} is not for the {SIDE_NAMES[side]} side: choose one of "
@@ -197,13 +202,16 @@ def check_side(cfg: Any, side: str) -> None:
 def _check_owners(cfg: Any, side: str) -> None:
     """Refuse flags of an integration that is not chosen; a zero counts as given."""
     owners = {"embed_scale": [name for name, fusion in FUSIONS.items() if fusion.replaces_embeddings]}
+    defaults: dict[str, Any] = {}
     for name, fusion in FUSIONS.items():
         for spec in fields(fusion.Config):
             owners.setdefault(spec.name, []).append(name)
+            defaults[spec.name] = spec.default if spec.default_factory is MISSING else spec.default_factory()
     chosen = getattr(cfg, f"{side}_fusion")
     for flag, names in owners.items():
         value = getattr(cfg, f"{side}_{flag}", None)
-        if value is not None and value is not False and chosen not in names:
+        is_given = value is not None and value is not False and value != defaults.get(flag)
+        if is_given and chosen not in names:
             raise InputError(
                 f"{_flag(side, flag)} would be ignored with --{side}-fusion {chosen}: it belongs to --{side}-fusion "
                 f"{' or '.join(names)}."

@@ -6,7 +6,6 @@ Flat, because fairseq fills nested fields neither from flat flags nor consistent
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, field, fields, make_dataclass
-from types import UnionType
 from typing import Any, Optional, get_type_hints
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -26,6 +25,7 @@ import lmfusion.fusion.finetune
 import lmfusion.fusion.initialise  # noqa: F401
 from lmfusion.fusion.interface import FUSIONS, Fusion, Side, close_register
 from lmfusion.lm.precision import CPU_BF16_HELP
+from lmfusion.registration import without_none
 
 NONE, ELMO, FINETUNE = "none", "elmo", "finetune"
 SIDES = ("src", "tgt")
@@ -82,7 +82,8 @@ def fusions_of(side: str) -> dict[str, type[Fusion]]:
 
 def _as_optional(kind: Any) -> Any:
     """Return ``X | None`` as ``Optional[X]``, the form that fairseq knows."""
-    return Optional[kind.__args__[0]] if isinstance(kind, UnionType) else kind
+    plain, may_be_none = without_none(kind)
+    return Optional[plain] if may_be_none else plain
 
 
 def side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
@@ -106,7 +107,7 @@ def side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
         for spec in fields(fusion.Config):
             if spec.name not in seen and side in spec.metadata.get("sides", SIDES):
                 seen.add(spec.name)
-                yield spec.name, _as_optional(types[spec.name]), _flag(spec.metadata["help"], spec.default)
+                yield spec.name, _as_optional(types[spec.name]), _copy(spec.name, spec)
     yield "lm_config", Optional[str], _flag("written by lmfusion into checkpoints; do not set")
 
 

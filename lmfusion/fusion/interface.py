@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from lmfusion.errors import InputError
 from lmfusion.fusion.description import DECODER, ENCODER, Place, Side
 from lmfusion.lm.interface import IncrementalState, LMStates, PretrainedLM
-from lmfusion.registration import check_class
+from lmfusion.registration import check_class, differing_flag
 
 __all__ = ["DECODER", "ENCODER", "FUSIONS", "Fusion", "Place", "Side", "close_register", "register_fusion"]
 
@@ -38,7 +38,7 @@ class Fusion(nn.Module):
         replaces_embeddings: True if :meth:`embed` takes the place of the side's word embeddings.
         carries_positions: True if its embeddings contain positions, so that the source side adds none of its own.
         needs_softmax: True if the language model must keep its output embeddings.
-        trains_lm: True if training changes the language model.
+        trains_lm: True if training changes the language model, or may, by a flag.
         keeps_lm: False if :meth:`configure` and :meth:`load_into` are all that it does: the side has a stack of
             fairseq's then, and neither integration nor language model are in the model.
     """
@@ -190,6 +190,8 @@ class Fusion(nn.Module):
 
 
 Integration = TypeVar("Integration", bound=type[Fusion])
+OF_EVERY_SIDE = frozenset({"lm", "fusion", "positions", "embed_scale", "lm_config"})
+"""Flags that a side has with every integration."""
 FUSIONS: dict[str, type[Fusion]] = {}
 """The registered integrations by name."""
 
@@ -212,25 +214,25 @@ def register_fusion(name: str) -> Callable[[Integration], Integration]:
             return integration
         if name in FUSIONS:
             raise InputError(f"the integration {name} is registered twice, again by {integration.__module__}.")
+        if name == "none" or not name.isidentifier():
+            raise InputError(f"{name!r} cannot be chosen as an integration: name it by letters, digits and _.")
         if _closed:
-            raise InputError(f"the integration {name} comes too late: register it before lmfusion.install().")
+            raise InputError(
+                f"the integration {name} comes too late: import {integration.__module__} before lmfusion.install(), "
+                f"load_lm and load_model, which make the flags of all integrations."
+            )
         needs = ("embed",) if getattr(integration, "replaces_embeddings", False) else ()
         check_class(f"the integration {name}", integration, Fusion, needs=needs, flags=True)
-        for other in FUSIONS.values():
-            _check_shared(name, integration, other)
+        if taken := {spec.name for spec in fields(integration.Config)} & OF_EVERY_SIDE:
+            raise InputError(f"the integration {name}: every side has a flag {sorted(taken)[0]} already. Rename it.")
+        for other, known in FUSIONS.items():
+            if flag := differing_flag(integration.Config, known.Config):
+                raise InputError(f"{name} and {other} have a flag {flag} with two meanings: rename one.")
         integration.name = name
         FUSIONS[name] = integration
         return integration
 
     return register
-
-
-def _check_shared(name: str, integration: type[Fusion], other: type[Fusion]) -> None:
-    theirs = {spec.name: spec for spec in fields(other.Config)}
-    for spec in fields(integration.Config):
-        same = theirs.get(spec.name, spec)
-        if (spec.type, spec.default, spec.metadata.get("help")) != (same.type, same.default, same.metadata.get("help")):
-            raise InputError(f"{name} and {other.name} have a flag {spec.name} with two meanings: rename one.")
 
 
 def close_register() -> None:

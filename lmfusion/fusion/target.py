@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from lmfusion.fusion.interface import DECODER, Fusion
 from lmfusion.fusion.places import wrap_attention
+from lmfusion.fusion.reordering import BeamWatch, reorder_states
 from lmfusion.fusion.sides import Reader
 from lmfusion.fusion.source import CARRIED
 from lmfusion.lm.interface import IncrementalState
@@ -32,6 +33,7 @@ class TargetReader(Reader):
         self._changes_features = type(fusion).features is not Fusion.features
         self._states: Any = None
         self._prefix: tuple[Tensor, IncrementalState] | None = None
+        self.watch = BeamWatch(fusion, fusion.lm)
 
     def announce(self, prefix: Tensor, incremental_state: IncrementalState | None) -> None:
         """Announce the next look-up.
@@ -56,6 +58,7 @@ class TargetReader(Reader):
             states = self.fusion.read(vocabulary.ids(tokens))
         else:
             (prefix, incremental_state), self._prefix = self._prefix, None
+            self.watch.rows = len(prefix)
             states = self.fusion.read(vocabulary.ids(prefix), incremental_state)
         self._states = states if self._changes_features else None
         return states, is_step
@@ -149,26 +152,16 @@ class LMFusionDecoder(TransformerDecoderBase):
 
     def reorder_incremental_state_scripting(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
         """Reorder decoding states with the beam: row b becomes former row ``new_order[b]``."""
+        reader = self._read_by
+        if reader is None:
+            reorder_states(self, incremental_state, new_order)
+            return
+        before = reader.watch.before(self, reader, incremental_state, new_order)
         reorder_states(self, incremental_state, new_order)
+        reader.watch.after(before, incremental_state)
 
     def max_positions(self) -> int:
         """Return the length of the longest target in tokens, </s> included."""
         reader = self._read_by
         longest: int = super().max_positions()
         return longest if reader is None else min(longest, reader.lm.max_positions())
-
-
-def reorder_states(module: nn.Module, incremental_state: IncrementalState, new_order: Tensor) -> None:
-    """Reorder the decoding states of a module and of all inside it: row b becomes former row ``new_order[b]``.
-
-    fairseq asks every module at every step whether it can be reordered, which is expensive: a module looks through
-    its parameters, buffers and children before it says no. Asking its class is quick.
-
-    Args:
-        module: a decoder, or a part of one.
-        incremental_state: fairseq's decoding state.
-        new_order: B row numbers.
-    """
-    for part in module.modules():
-        if hasattr(type(part), "reorder_incremental_state"):
-            part.reorder_incremental_state(incremental_state, new_order)  # type: ignore[operator]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from fairseq import checkpoint_utils, hub_utils
-from fairseq.dataclass.configs import FairseqConfig
+from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
 from fairseq.utils import split_paths
 from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
@@ -21,7 +21,13 @@ from lmfusion.checkpoint.finding import find_checkpoint
 from lmfusion.checkpoint.reading import first_line, model_config, read_checkpoint
 from lmfusion.described import why_no_translator
 from lmfusion.errors import InputError, naming
-from lmfusion.inference.search_settings import check_overrides, check_settings, check_texts, why_it_ended
+from lmfusion.inference.search_settings import (
+    check_languages,
+    check_overrides,
+    check_settings,
+    check_texts,
+    why_it_ended,
+)
 from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
 from lmfusion.text.kit import from_state
@@ -156,7 +162,7 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
             ``sentencepiece_model="spm.model"``.
 
     Returns:
-        The model in evaluation mode, with fairseq's methods (``translate``, ``score``, ``sample``).
+        The model in evaluation mode, with fairseq's methods (``translate``, ``generate``, ``encode``, ``decode``).
 
     Raises:
         InputError: if there is no checkpoint there, it is damaged, no such model, or lacks its dictionaries or a value.
@@ -188,17 +194,14 @@ def _build(checkpoint: Path, state: dict[str, Any], overrides: dict[str, Any]) -
     with tempfile.TemporaryDirectory() as unpacked:
         bpe = kit.unpack(Path(unpacked)) if kit else {}
         if kit and kit.dictionaries:
-            overrides = {
-                "data": unpacked,
-                "source_lang": kit.languages[0],
-                "target_lang": kit.languages[1],
-                **overrides,
-            }
+            own = dict(zip(("source_lang", "target_lang"), kit.languages))
+            check_languages(own, overrides)
+            overrides = {"data": unpacked, **own, **overrides}
         folders = _folders(state["cfg"]["task"], overrides)
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(
             [str(checkpoint)], arg_overrides={**overrides, "data": folders}
         )
-        cfg = _completed(cfg)
+        cfg = _completed(cfg, overrides)
         bpe = bpe or given_bpe(cfg, overrides)
         with open_dict(cfg):
             cfg.generation.replace_unk = overrides.get("replace_unk")  # a file of the run's own machine
@@ -207,7 +210,7 @@ def _build(checkpoint: Path, state: dict[str, Any], overrides: dict[str, Any]) -
                     cfg[name] = {**section, **{key: value for key, value in overrides.items() if key in section}}
                 else:
                     refuse_addresses(name, cfg[name], overrides)
-        return Translator(cfg, task, models)
+        return Translator(cfg, task, models).eval()
 
 
 def _folders(task: dict[str, Any], overrides: dict[str, Any]) -> str:
@@ -228,9 +231,13 @@ def _folders(task: dict[str, Any], overrides: dict[str, Any]) -> str:
     return os.pathsep.join(str(Path(folder).resolve()) for folder in folders)
 
 
-def _completed(cfg: Any) -> Any:
-    """Return a configuration with fairseq's defaults where an exported checkpoint has no section."""
+def _completed(cfg: Any, overrides: Mapping[str, Any]) -> Any:
+    """Return a configuration with fairseq's defaults, and the values given, where an exported checkpoint lacks them."""
     plain = OmegaConf.to_container(OmegaConf.structured(FairseqConfig()), resolve=True)
     assert isinstance(plain, dict)
     given = {name: cfg[name] for name in cfg if not OmegaConf.is_missing(cfg, name) and cfg[name] is not None}
-    return OmegaConf.create({**plain, **given}, flags={"allow_objects": True})  # older models have a Namespace
+    search = {name: value for name, value in overrides.items() if name in GenerationConfig.__dataclass_fields__}
+    check_settings(search)
+    completed = OmegaConf.create({**plain, **given}, flags={"allow_objects": True})  # older models have a Namespace
+    completed.generation.update(search)
+    return completed

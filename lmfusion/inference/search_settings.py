@@ -15,7 +15,7 @@ from torch import nn
 
 from lmfusion.errors import InputError
 
-_OF_GENERATE = ("skip_invalid_size_inputs", "inference_step_args", "prefix_allowed_tokens_fn", "score_reference")
+_OF_GENERATE = ("skip_invalid_size_inputs", "inference_step_args", "prefix_allowed_tokens_fn")
 _LEAST = {
     "lenpen": -math.inf,
     "unkpen": -math.inf,
@@ -51,6 +51,11 @@ def check_settings(given: Mapping[str, Any]) -> None:
     Raises:
         InputError: naming the setting, and the nearest or the least one.
     """
+    if given.get("score_reference"):  # fairseq's score(), which knows language models only
+        raise InputError(
+            "given translations are scored by fairseq-generate --score-reference, beside prepared data; the score of "
+            "its own ones is in what generate returns, and printed by lmfusion translate --scores."
+        )
     known = {*GenerationConfig.__dataclass_fields__, *_OF_GENERATE}
     for name, value in given.items():
         _check_name(name, known, "the search has no setting")
@@ -77,6 +82,21 @@ def check_overrides(given: Mapping[str, Any], cfg: Mapping[str, Any]) -> None:
     known = {*_names(cfg), *_names(defaults), *(name for kind in text for name in kind.__dataclass_fields__)}
     for name in given:
         _check_name(name, known, "the model's configuration has no value")
+
+
+def check_languages(own: Mapping[str, str], given: Mapping[str, Any]) -> None:
+    """Refuse languages that are not those of a model that holds its dictionaries.
+
+    Args:
+        own: the model's, by the configuration's names of them.
+        given: values by name; with ``data`` its dictionaries are others.
+
+    Raises:
+        InputError: naming the language, and what the model translates.
+    """
+    for name, language in own.items():
+        if given.get(name, language) != language and "data" not in given:
+            raise InputError(f"{name}={given[name]!r}: the model translates {' to '.join(own.values())}. Leave it out.")
 
 
 def _names(section: Any) -> Iterator[str]:

@@ -47,6 +47,10 @@ class Freezable(nn.Module):
             InputError: if there are not as many layers, or nothing would be left to train.
         """
         below = self.modules_from_below()
+        if count and len(below) == 1:
+            raise InputError(
+                f"a {type(self).__qualname__} names no layers that could be frozen alone (modules_from_below)."
+            )
         if not 0 <= count < len(below):
             raise InputError(f"the language model has {len(below) - 1} layers, and {count} of them cannot be frozen.")
         for module in [module for layer in below[: count + 1] for module in layer] if count else []:

@@ -97,10 +97,9 @@ class HuggingFaceLM(AdaptableLM):
         Raises:
             InputError: if one of them is missing, damaged or unsupported, or the weights are incomplete.
         """
-        given = {key: value for key, value in overrides.items() if value is not None}
-        rank = given.pop("lora", None)
+        rank = overrides.pop("lora", None)
         if path.is_file():
-            lm = read_file(path, lambda config, symbols: cls.build(config, symbols, **given))
+            lm = read_file(path, lambda config, symbols: cls.build(config, symbols, **overrides))
             assert isinstance(lm, HuggingFaceLM)
             return lm.adapted(rank)
         name = model_type(path)
@@ -116,7 +115,7 @@ class HuggingFaceLM(AdaptableLM):
             "licence": licence(path),
             "transformers": import_transformers().__version__,
         }
-        lm = cls.build(config, tokenizer.symbols, **given)
+        lm = cls.build(config, tokenizer.symbols, **overrides)
         assert isinstance(lm, HuggingFaceLM)
         lm.config["segments"] = tokenizer.has_segments and getattr(lm.model.config, "type_vocab_size", 0) > 1
         lm.model.load_state_dict(

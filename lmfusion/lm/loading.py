@@ -43,26 +43,44 @@ def load_lm(
         bpe: sentencepiece model by which it encodes plain text, in place of its own; as its training text was encoded.
         lang: language of the Moses tokenizer that its training text went through, with data preparation's settings;
             None: the text was not tokenized. For ``bpe`` only.
-        overrides: configuration values to replace, e.g. ``dropout=0.3`` for fine-tuning.
+        overrides: configuration values to replace, e.g. ``dropout=0.3`` for fine-tuning; None replaces nothing.
 
     Raises:
         InputError: if it is missing, damaged, unsafe, not a language model, or its weights are not those of the model
             it describes (all differences are listed by name).
     """
     path = Path(path)
-    family = next((family for family in FAMILIES.values() if path.exists() and family.can_read(path)), None)
+    family = _reader(path)
     if family is None:
         if not path.exists() and (advice := how_to_download(str(path))):
             raise InputError(f"{path} does not exist. {advice}")
         raise InputError(_unread(path))
-    _check_overrides(family, overrides)
-    lm = _complete(family.read(path, **overrides))
+    given = _given(overrides)
+    _check_overrides(family, given)
+    lm = _complete(family.read(path, **given))
     tensors = sum(1 for _ in lm.parameters())
     count = sum(parameter.numel() for parameter in lm.parameters())
     if bpe is not None or lang is not None:
         lm.vocabulary.codec = _codec(lm, bpe, lang)
     logger.info(f"loaded {tensors} tensors with {count:,} parameters from {path}")
     return lm.freeze()
+
+
+def _reader(path: Path) -> type[PretrainedLM] | None:
+    """Return the family that reads a path, if there is one."""
+    try:
+        return next((family for family in FAMILIES.values() if path.exists() and family.can_read(path)), None)
+    except InputError as error:  # torch saved it, and it is no checkpoint
+        if path.is_file() and path.suffix != ".pt":
+            raise InputError(f"{error} {_families_asked()}") from error
+        raise
+
+
+def _families_asked() -> str:
+    return (
+        f"No registered family of language models reads it (asked: {', '.join(sorted(FAMILIES))}); load one of your "
+        f"own by giving its folder as --user-dir, or by importing it before load_lm."
+    )
 
 
 def _codec(lm: PretrainedLM, bpe: str | Path | None, lang: str | None) -> TextCodec:
@@ -84,10 +102,7 @@ def _unread(path: Path) -> str:
             return fault
     if not {".vec", ".bin", ".txt"}.isdisjoint(path.suffixes):
         fault += f" {BEGINNING}"
-    return (
-        f"{fault} No registered family of language models reads it (asked: {', '.join(sorted(FAMILIES))}); load one of "
-        f"your own by giving its folder as --user-dir, or by importing it before load_lm."
-    )
+    return f"{fault} {_families_asked()}"
 
 
 def _complete(lm: PretrainedLM) -> PretrainedLM:
@@ -101,8 +116,12 @@ def _complete(lm: PretrainedLM) -> PretrainedLM:
     return lm
 
 
+def _given(overrides: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in overrides.items() if value is not None}
+
+
 def _check_overrides(family: type[PretrainedLM], overrides: dict[str, Any]) -> None:
-    unknown = sorted(name for name, value in overrides.items() if value is not None and not _has(family, name))
+    unknown = sorted(name for name in overrides if not _has(family, name))
     if unknown:
         raise InputError(f"a {family.title} ({family.family}) has no {', '.join(unknown)} to set: leave it out.")
 
@@ -140,7 +159,7 @@ def build(description: dict[str, Any], symbols: Sequence[str], **overrides: Any)
             f"unknown language model family {name!r}; registered are {', '.join(sorted(FAMILIES))}. If it comes from a "
             f"folder of your own, give that folder as --user-dir."
         )
-    given = {key: value for key, value in overrides.items() if value is not None}
+    given = _given(overrides)
     _check_overrides(FAMILIES[name], given)
     check_description("the language model inside", description)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ OWN = ROOT / "docs" / "own_parts"
 TRAIN = ("--optimizer", "adam", "--lr", "0.01", "--max-tokens", "2000", "--num-workers", "0", "--log-format", "json")
 
 
-def ran(*words: object) -> str:
+def ran(*words: object, status: int = 0) -> str:
     """A command in a fresh process, for which the user's folder is the first that it hears of lmfusion."""
     command = [Path(sys.executable).parent / str(words[0]), *words[1:]]
     done = subprocess.run(
@@ -26,7 +27,7 @@ def ran(*words: object) -> str:
         check=False,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    assert done.returncode == status, (done.stdout + done.stderr)[-3000:]
     return done.stdout + done.stderr
 
 
@@ -60,6 +61,15 @@ def test_own_family_and_integration_train_resume_generate_and_are_shown(
     found, _ = json.JSONDecoder().raw_decode(shown)  # what is logged stands behind it
     assert [lm["fusion"] for lm in found["language_models"]] == ["mean", "elmo"]
     assert found["mixes"] == [{"side": "target", "gamma": pytest.approx(1.0, abs=0.1), "shares": {"vectors": 1.0}}]
+
+    where = ["--data", commands.bitext, "--spm", commands.prepared / "spm.model"]
+    packed = tmp_path / "own.lmf"
+    said = ran("lmfusion", "pack", out / "checkpoint_last.pt", "--out", packed, *where, "--user-dir", OWN)
+    assert all(name in said for name in ("--user-dir", "mean", "random_vectors"))
+    text = tmp_path / "new.en"
+    text.write_text("A sentence .\n\n", encoding="utf-8")
+    assert ran("lmfusion", "translate", packed, text, "--user-dir", OWN).count("\n") >= 2
+    assert re.search("mean is not registered.*--user-dir", ran("lmfusion", "translate", packed, text, status=2))
 
 
 def test_the_page_shows_the_files_as_they_are() -> None:

@@ -47,6 +47,7 @@ INTEGRATIONS, SIDES = ("attend", "cold", "elmo", "finetune", "initialise"), ("so
 SEES_LMS_THROUGH = [
     *("lmfusion.errors", "lmfusion.lm.interface", "lmfusion.lm.vocabulary", "lmfusion.lm.transformer.layout"),
     *("lmfusion.fusion.interface", "lmfusion.fusion.places", "lmfusion.fusion.sides", "lmfusion.fusion.source"),
+    "lmfusion.fusion.reordering",
 ]
 ONLY = {
     **{

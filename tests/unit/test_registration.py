@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import runpy
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal, Optional
 
 import pytest
 from torch import nn
 
 from lmfusion.errors import InputError
 from lmfusion.fusion import interface
+from lmfusion.fusion.combinations import check_side
 from lmfusion.fusion.interface import FUSIONS, Fusion, register_fusion
 from lmfusion.lm.interface import FAMILIES, PretrainedLM, register_lm
 from lmfusion.lm.loading import build, load_lm
@@ -95,6 +98,49 @@ def test_an_integration_without_a_part_is_refused_by_its_name(parts: dict[str, A
     with pytest.raises(InputError, match=rf"forgetful.*{named}"):
         register_fusion("forgetful")(type("Forgetful", (Fusion,), parts))
     assert "forgetful" not in FUSIONS
+
+
+def flags(kind: Any, default: Any, name: str = "of") -> type:
+    """A dataclass with one flag."""
+    return make_dataclass("Flags", [(name, kind, field(default=default, metadata={"help": "how"}))])
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        (flags(float, None), r"flag of is None.*float \| None"),
+        (flags(Literal["a"], "a"), "flag of is of the type"),
+        (flags(int | str | None, None), "flag of is of the type"),
+        (flags(int | None, None, "lm"), "every side has a flag lm already"),
+        (flags(float, 0.5, "lm_dropout"), "finetune have a flag lm_dropout with two meanings"),
+    ],
+)
+def test_a_flag_that_cannot_work_is_refused_by_its_name(config: Any, named: str) -> None:
+    with pytest.raises(InputError, match=rf"forgetful.*{named}"):
+        register_fusion("forgetful")(type("Odd", (Fusion,), {"Config": config, "embed": lambda *_: None}))
+
+
+@pytest.mark.parametrize("name", ["none", "moving average", ""])
+def test_a_name_that_no_flag_can_choose_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match="cannot be chosen"):
+        register_fusion(name)(type("Beside", (Fusion,), {"Config": Flags, "replaces_embeddings": False}))
+
+
+def test_a_flag_is_shared_by_what_it_means_however_its_type_is_written() -> None:
+    shared = next(spec for spec in fields(FUSIONS["finetune"].Config) if spec.name == "lm_lr_scale")
+    config = make_dataclass("Own", [("lm_lr_scale", Optional[float], field(default=None, metadata=shared.metadata))])
+    register_fusion("forgetful")(type("Own", (Fusion,), {"Config": config, "replaces_embeddings": False}))
+    assert "forgetful" in FUSIONS
+
+
+@pytest.mark.parametrize(("given", "refused"), [(0.5, False), (0.75, True)])
+def test_a_flag_with_a_value_of_its_own_is_given_where_it_differs(given: float, refused: bool) -> None:
+    """A model without the integration has the flag as well, with its default."""
+    parts = {"Config": flags(float, 0.5), "replaces_embeddings": False}
+    register_fusion("forgetful")(type("Beside", (Fusion,), parts))
+    cfg = SimpleNamespace(src_fusion="none", src_lm=None, src_lm_config=None, src_of=given, src_embed_scale=None)
+    with pytest.raises(InputError, match="--src-of would be ignored") if refused else nullcontext():
+        check_side(cfg, "src")
 
 
 def test_an_integration_that_leaves_the_embeddings_needs_no_embed() -> None:

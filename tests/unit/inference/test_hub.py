@@ -111,6 +111,27 @@ def test_several_hypotheses_are_not_asked_of_translate_which_gives_the_best(tran
         translator.translate(["aaa"], beam=3, nbest=3)
 
 
+@pytest.mark.parametrize("sources", ["a b", ["a b", "c"]])
+def test_scoring_given_translations_is_refused_with_what_does_it(translator: Translator, sources: Any) -> None:
+    """fairseq's own score would end in a traceback: it knows language models only."""
+    with pytest.raises(InputError, match=r"--score-reference.*--scores"):
+        translator.score(sources)
+
+
+def test_settings_of_the_search_hold_where_a_packed_model_has_none() -> None:
+    """It holds no section of the search, so fairseq, which replaces values by name, finds nothing to replace."""
+    model = lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf", beam=2, lenpen=0.3, max_len_b=7)
+    assert (model.cfg.generation.beam, model.cfg.generation.lenpen, model.cfg.generation.max_len_b) == (2, 0.3, 7)
+    assert not model.training
+    with pytest.raises(InputError, match="lenpen 'long'"):
+        lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf", lenpen="long")
+
+
+def test_another_language_than_the_models_is_refused_with_its_own() -> None:
+    with pytest.raises(InputError, match=r"source_lang='fr'.*en to de"):
+        lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf", source_lang="fr")
+
+
 def test_a_line_without_a_word_stays_empty(translator: Translator) -> None:
     assert translator.translate(["", " ", "\t"]) == ["", "", ""]
     assert translator.translate("") == ""
