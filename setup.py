@@ -28,7 +28,11 @@ RUNTIME = [
     "pandas>=2",
 ]
 # Folders of a clone that lie in the package as well: lmfusion train runs recipes/own, lmfusion recipes writes them.
-SCRIPTS = {"lmfusion.recipes": "recipes", "lmfusion.data_prep": "data-prep"}
+SCRIPTS = {
+    "lmfusion.recipes": "recipes",
+    "lmfusion.data_prep": "data-prep",
+    "lmfusion.own_parts": "docs/own_parts",
+}
 SCRIPT_KINDS = ("sh", "py", "smk", "sbatch", "tsv", "md")
 DATA_KINDS = ("yaml", "json", "txt", "flags", "html", "css", "js")
 # Models of Hugging Face as language models. Earlier versions have other classes of tokenizers and caches.

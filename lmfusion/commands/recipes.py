@@ -11,14 +11,14 @@ from lmfusion.commands.parsers import add_command
 from lmfusion.errors import InputError
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_FOLDERS = {"recipes": "recipes", "data-prep": "data_prep"}
+_FOLDERS = {"recipes": "recipes", "data-prep": "data_prep", "docs/own_parts": "own_parts"}
 """Name in a clone, and in the installed package."""
 _KINDS = (".sh", ".py", ".smk", ".md", ".sbatch", ".tsv", ".flags")
 
 
 def add(commands: Any) -> None:
     """Add the command and its flags to the subcommands of ``lmfusion``."""
-    text = "write the recipes of this version into a folder: rows, the paper's experiments, data preparation"
+    text = "write the scripts of this version into a folder: rows, the paper's experiments, data preparation, own parts"
     parser = add_command(
         commands,
         "recipes",

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = {"recipes": "recipes", "data-prep": "data_prep"}
+SCRIPTS = {"recipes": "recipes", "data-prep": "data_prep", "docs/own_parts": "own_parts"}
 """Folders of the clone, and what they are called in the package."""
 
 
