@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmfusion.commands import score_buckets, score_seeds
 from lmfusion.commands.parsers import add_command
+from lmfusion.commands.score_tokenizer import tokenizer_of_files
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def _add_bleu(metrics: Any) -> None:
     parser.add_argument(
         "--language-pair",
         metavar="PAIR",
-        help="en-zh, …: of --test-set; its target says how BLEU finds words (default: at spaces, 13a)",
+        help="en-zh, …: of --test-set; its target says how BLEU finds words (default: the ending of --ref, or spaces)",
     )
     _add_baseline(parser)
     parser.set_defaults(run=score_bleu)
@@ -115,11 +116,14 @@ def score_bleu(args: argparse.Namespace) -> None:
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # no news of each step of the paired test
     name = _system_name(args)
     hypotheses, references = _read_bleu(args)
-    score = bleu.score(hypotheses, references, args.test_set, args.language_pair)
+    pair = args.language_pair
+    tokenizer = tokenizer_of_files(pair, args.ref or [], references, args.detokenize)
+    score = bleu.score(hypotheses, references, args.test_set, pair, tokenizer)
     paired: list[PairedResult] = []
     if args.baseline:
         baseline = _read_baseline(args, name, len(hypotheses))
-        paired = bleu.paired_bootstrap(baseline, {name: hypotheses}, references, language_pair=args.language_pair)
+        systems = {name: hypotheses}
+        paired = bleu.paired_bootstrap(baseline, systems, references, language_pair=pair, tokenizer=tokenizer)
     if args.json:
         print(json.dumps({**score.to_dict(), "paired": [result.to_dict() for result in paired]}, indent=2))
     else:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmfusion.commands.parsers import add_command
+from lmfusion.commands.score_tokenizer import tokenizer_of_files
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +28,9 @@ def add(metrics: Any) -> None:
     parser.add_argument("--ref", metavar="FILE", required=True, help="raw reference text")
     parser.add_argument("--train", metavar="FILE", help="raw target side of the training pairs, for rare words")
     parser.add_argument("--lm-text", metavar="FILE", help="raw text of a target-side language model, for phrases")
-    parser.add_argument("--language-pair", metavar="PAIR", help="for targets zh, ja and ko (en-zh): their tokenization")
+    parser.add_argument(
+        "--language-pair", metavar="PAIR", help="en-zh, …: how BLEU finds words (default: by --ref's ending)"
+    )
     parser.add_argument("--out", metavar="FOLDER", help="write the figure there, buckets.svg and buckets.png")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
@@ -56,7 +59,8 @@ def run(args: argparse.Namespace) -> None:
     more = {"training_targets": args.train, "lm_text": args.lm_text}
     texts = {name: read_lines(Path(path)) for name, path in more.items() if path}
     divided = buckets.parts(sources, references, **texts)
-    found = buckets.score(divided, systems, references, args.language_pair)
+    tokenizer = tokenizer_of_files(args.language_pair, [args.ref], [references])
+    found = buckets.score(divided, systems, references, args.language_pair, tokenizer)
     shares = {
         question: {name: share(sources, references, lines) for name, lines in systems.items()}
         for question, share in buckets.SHARES.items()

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from lmfusion.commands.parsers import add_command
+from lmfusion.commands.score_tokenizer import tokenizer_of_files
 from lmfusion.errors import InputError
 
 
@@ -28,7 +29,9 @@ def add(metrics: Any) -> None:
         "--baseline", metavar="FILE", action="extend", nargs="+", required=True, help="those of the other row"
     )
     parser.add_argument("--ref", metavar="FILE", action="append", required=True, help="references, one per line")
-    parser.add_argument("--language-pair", metavar="PAIR", help="for targets zh, ja and ko (en-zh): their tokenization")
+    parser.add_argument(
+        "--language-pair", metavar="PAIR", help="en-zh, …: how BLEU finds words (default: by --ref's ending)"
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=run)
 
@@ -48,7 +51,8 @@ def run(args: argparse.Namespace) -> None:
     system, baseline, references = (
         [read_lines(path) for path in files] for files in (args.hyp, args.baseline, args.ref)
     )
-    found = compare(system, baseline, references, language_pair=args.language_pair)
+    tokenizer = tokenizer_of_files(args.language_pair, args.ref, references)
+    found = compare(system, baseline, references, language_pair=args.language_pair, tokenizer=tokenizer)
     if args.json:
         print(json.dumps([result.to_dict() for result in found], indent=2))
         return

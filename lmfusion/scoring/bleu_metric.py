@@ -19,6 +19,7 @@ _MECAB = {"ja": _JAPANESE, "jpn": _JAPANESE, "ko": _KOREAN, "kor": _KOREAN}
 """Languages -> the module that sacreBLEU needs for their words, and its extra that installs it."""
 _SPACELESS = "th tha lo lao km khm my mya bur bo bod tib dz dzo yue wuu".split()
 """Codes of languages without spaces between words that sacreBLEU has no tokenization of their own for."""
+_COUNTED = {"zh": "Chinese characters and words of other scripts", CHARACTERS: "characters"}
 _TOKENIZER = re.compile(r"\|tok:(13a|zh|char|ja-mecab|ko-mecab)[-|]")
 logger = logging.getLogger(__name__)
 
@@ -44,23 +45,42 @@ def make_metric(language_pair: str | None, tokenizer: str | None = None) -> Stre
 
 
 def tokenizer_for(language: str) -> str:
-    """Return sacreBLEU's name of the tokenization for a target language.
+    """Return sacreBLEU's name of the tokenization for a target language; warn where that of its words is missing.
 
     Args:
         language: its code (zh, zh_TW, tha, …); any other name stands for a language with spaces between words.
     """
+    name, missing = _choose(language)
+    if missing:
+        logger.warning(how_counted(language))
+    return name
+
+
+def how_counted(language: str) -> str:
+    """Say in a line what BLEU of a language counts, and what to install where the tokenizer of its words is missing.
+
+    Args:
+        language: as :func:`tokenizer_for` takes it.
+
+    Returns:
+        The line; empty for a language with spaces between words.
+    """
+    name, missing = _choose(language)
+    if name == DEFAULT:
+        return ""
+    needs = f": its words need pip install 'sacrebleu[{missing}]'" if missing else ""
+    return f"BLEU of {language} counts {_COUNTED.get(name, 'words')} (tok:{name}){needs}."
+
+
+def _choose(language: str) -> tuple[str, str]:
+    """Return the tokenization for a language, and sacreBLEU's extra that is missing for one of words, or nothing."""
     code = re.split("[-_]", language.lower())[0]
     if code in _CHINESE:
-        return "zh"
+        return "zh", ""
     if code not in _MECAB:
-        return CHARACTERS if code in _SPACELESS else DEFAULT
+        return CHARACTERS if code in _SPACELESS else DEFAULT, ""
     module, extra = _MECAB[code]
-    if find_spec(module):
-        return f"{extra}-mecab"
-    logger.warning(
-        f"BLEU of {language} counts characters (tok:{CHARACTERS}): its words need pip install 'sacrebleu[{extra}]'."
-    )
-    return CHARACTERS
+    return (f"{extra}-mecab", "") if find_spec(module) else (CHARACTERS, extra)
 
 
 def tokenizer_of(signature: str) -> str | None:

@@ -138,6 +138,7 @@ def score(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[str],
     language_pair: str | None = None,
+    tokenizer: str | None = None,
 ) -> list[PartScores]:
     """Compute corpus BLEU of every system on each part.
 
@@ -145,12 +146,12 @@ def score(
         divided: of the test set.
         systems: hypotheses by name, one per sentence.
         references: one per sentence.
-        language_pair: as :func:`lmfusion.scoring.bleu.score` takes it.
+        language_pair, tokenizer: as :func:`lmfusion.scoring.bleu.score` takes them.
 
     Raises:
         InputError: if numbers of sentences differ.
     """
-    metric: Any = make_metric(language_pair)
+    metric: Any = make_metric(language_pair, tokenizer)
     counts = {}
     for name, hypotheses in systems.items():
         streams = reference_streams(hypotheses, references, name)

@@ -78,6 +78,7 @@ def compare(
     *,
     samples: int = SAMPLES,
     language_pair: str | None = None,
+    tokenizer: str | None = None,
 ) -> list[SeedsResult]:
     """Compare two rows by BLEU and chrF2: each sample draws seeds of either row, then sentences, the same for both.
 
@@ -86,7 +87,7 @@ def compare(
         baseline: the same of the other row; it may have another number of seeds.
         references: one per sentence, or several sequences of them.
         samples: how many are drawn, seeded as sacreBLEU's tests are.
-        language_pair: as :func:`lmfusion.scoring.bleu.score` takes it.
+        language_pair, tokenizer: as :func:`lmfusion.scoring.bleu.score` takes them.
 
     Returns:
         The result for BLEU, then for chrF2.
@@ -102,7 +103,7 @@ def compare(
     streams = reference_streams(system[0], references)
     return [
         _compared(name, metric, system, baseline, streams, samples)
-        for name, metric in (("BLEU", make_metric(language_pair)), ("chrF2", StreamingChrF()))
+        for name, metric in (("BLEU", make_metric(language_pair, tokenizer)), ("chrF2", StreamingChrF()))
     ]
 
 

@@ -12,13 +12,14 @@ from functools import lru_cache
 import regex
 
 ASCII, UNICODE = "ascii", "unicode"
-_SPACELESS = (
+SPACELESS = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\u30FC\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tai_Tham}\p{Tai_Le}\p{New_Tai_Lue}"
     r"\p{Javanese}\p{Balinese}"
 )
-"""Scripts that put no spaces between words (the last two none or few); U+30FC is shared by two of them."""
+"""Scripts that put no spaces between words (the last two none or few), for a set of the package regex; U+30FC is shared
+by two of them."""
 _JOINERS = r"\u200C\u200D"  # within words of Persian and of the languages of India
-TOKEN = rf"[[\p{{L}}\p{{N}}]&&[{_SPACELESS}]]\p{{M}}*|[[\p{{L}}\p{{N}}\p{{M}}{_JOINERS}]--[{_SPACELESS}]]+"
+TOKEN = rf"[[\p{{L}}\p{{N}}]&&[{SPACELESS}]]\p{{M}}*|[[\p{{L}}\p{{N}}\p{{M}}{_JOINERS}]--[{SPACELESS}]]+"
 """A word, as a pattern of the package regex, version 1."""
 _TOKEN = regex.compile(TOKEN, regex.V1)
 _WORD = regex.compile(r"[\p{L}\p{N}]")
@@ -36,6 +37,21 @@ def kind_of(references: Iterable[str]) -> str:
         letters += sum(map(len, _LETTERS.findall(text)))
         latin += sum(map(len, _LATIN.findall(text)))
     return UNICODE if 2 * latin < letters else ASCII
+
+
+def share_of_letters(texts: Iterable[str], scripts: str = SPACELESS) -> float:
+    """Return the share (0..1) of the letters of texts that some scripts have; 0 where there are no letters.
+
+    Args:
+        texts: any number of them.
+        scripts: what may stand in a set of the package regex; those without spaces between words by default.
+    """
+    found = regex.compile(rf"[\p{{L}}&&[{scripts}]]+", regex.V1)
+    letters = among = 0
+    for text in texts:
+        letters += sum(map(len, _LETTERS.findall(text)))
+        among += sum(map(len, found.findall(text)))
+    return among / letters if letters else 0.0
 
 
 def has_word(text: str) -> bool:
