@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lmfusion.errors import InputError
 from lmfusion.rows import amounts
-from lmfusion.rows.scripts import REVERSE, defaults, pretrains
+from lmfusion.rows.scripts import FOLDERS, REVERSE, defaults, pretrains
 from lmfusion.rows.settable import is_number, wanted_instead
 from lmfusion.runs.provenance import hash_file
 from lmfusion.runs.record import write_json
@@ -176,10 +176,17 @@ def check_minutes(minutes: float, spent: float, seconds: Mapping[str, float], jo
     Raises:
         InputError: saying how many minutes are enough, by the scripts that there are.
     """
-    least = spent + LEAST * max(one / share for one, share in _stages(seconds, jobs).values()) / 60 / RESERVE
+    stages = _stages(seconds, jobs)
+    least = spent + LEAST * max(one / share for one, share in stages.values()) / 60 / RESERVE
     if least > minutes:
-        what = f"{', '.join(seconds)} take {math.ceil(least)} at least"
-        raise InputError(f"--minutes {minutes:g}: too short; here {what}. Give more, or fewer --rows.")
+        *names, last = (f"language model {name}" if name in FOLDERS else name for name in seconds)
+        takes, fewer = (f"{', '.join(names)} and {last} take", ", fewer --rows,") if names else (f"{last} takes", "")
+        time = "1 minute" if least <= 1 else f"{math.ceil(least)} minutes"
+        updates = " ".join(f"{name}=N" for name in stages)
+        raise InputError(
+            f"--minutes {minutes:g}: too short: {takes} {time} at least here. Give more{fewer} or "
+            f"updates instead of minutes: --set {updates}."
+        )
 
 
 def whole_minutes(plan: Plan, spent: float, seconds: Mapping[str, float], jobs: int) -> float:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,14 +48,37 @@ def test_there_are_no_more_updates_than_the_text_is_worth(fresh: Plan) -> None:
     assert made.numbers == fresh.numbers
 
 
+def least_of(refused: InputError) -> int:
+    """The minutes that a refusal asks for."""
+    (minutes,) = re.findall(r"(\d+) minutes? at least", str(refused))
+    return int(minutes)
+
+
 def test_too_few_minutes_are_refused_and_those_that_are_asked_for_are_enough(fresh: Plan) -> None:
     with pytest.raises(InputError, match=r"--minutes 0\.5") as refused:
         plan.within(fresh, 0.5, 1.5, ROWS, 1)
-    least = int(str(refused.value).split("take ")[1].split()[0])
+    least = least_of(refused.value)
     made = plan.within(fresh, least, 1.5, ROWS, 1)
     assert min(int(made.numbers[name]) for name in ("LM_UPDATES", "S2S_UPDATES")) >= plan.LEAST
     with pytest.raises(InputError):
         plan.within(fresh, least - 1, 1.5, ROWS, 1)
+
+
+def test_of_one_row_no_fewer_are_asked_for_and_updates_may_be_set_instead(fresh: Plan) -> None:
+    with pytest.raises(InputError) as refused:
+        plan.within(fresh, 0.5, 1.5, {"baseline": 2.0}, 1)
+    assert least_of(refused.value) == math.ceil(1.5 + plan.LEAST * 2 / 60 / plan.RESERVE) == 6
+    assert "baseline takes" in str(refused.value)
+    assert "--rows" not in str(refused.value)
+    assert "--set S2S_UPDATES=" in str(refused.value)
+    assert "LM_UPDATES" not in str(refused.value)
+
+
+def test_of_several_all_are_named_and_fewer_rows_help(fresh: Plan) -> None:
+    with pytest.raises(InputError) as refused:
+        plan.within(fresh, 0.5, 1.5, ROWS, 1)
+    for named in ("language model lm", "baseline", "src_elmo", "take ", "--rows", "LM_UPDATES=", "S2S_UPDATES="):
+        assert named in str(refused.value)
 
 
 @pytest.mark.parametrize(("seconds", "is_named"), [(ROWS, True), ({"baseline": 0.3, "lstm": 0.4}, False)])
