@@ -13,6 +13,7 @@ from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
     from lmfusion.text.own_request import Request
+    from lmfusion.text.prepared import Prepared
 
 KINDS = ("pairs", "tsv", "jsonl", "tmx")
 
@@ -86,8 +87,18 @@ def run(args: argparse.Namespace) -> None:
     models = {"source_model": args.src_hf, "target_model": args.tgt_hf}
     made = make(request, args.out, Settings(bpe_model=args.spm, dictionary=args.dict, **models, **chosen))
     sides = {"src": made.source, "tgt": made.target}
+    _say_how_scored(made)
     flags = "".join(f" --{flag}-lm FOLDER" for flag, side in sides.items() if side in made.tokenizers)
     print(f"Next: lmfusion train {shlex.quote(str(args.out))} --rows {rows(made)}{flags} --out runs/mine", flush=True)
+
+
+def _say_how_scored(made: Prepared) -> None:
+    """Say what BLEU will count where that is not words between spaces; summaries are scored by ROUGE."""
+    from lmfusion.scoring.bleu_metric import how_counted
+    from lmfusion.text.prepared import TRANSLATION
+
+    if made.kind == TRANSLATION and (line := how_counted(made.target)):
+        print(f"note: {line}", flush=True)
 
 
 def _check(args: argparse.Namespace) -> None:
