@@ -13,8 +13,11 @@ from lmfusion.report.page.comparison import Comparison
 from lmfusion.report.page.markdown import escape, escape_cell
 from lmfusion.report.page.table import size_name
 from lmfusion.report.page.texts import Texts, hypotheses
-from lmfusion.scoring.unicode_words import TOKEN
+from lmfusion.scoring.unicode_words import TOKEN, share_of_letters
+from lmfusion.text.languages import is_language
 
+MOST = 0.5
+"""Share of letters without spaces between words above which it is said that characters are marked."""
 _WORD = regex.compile(rf"{TOKEN}|\S", regex.V1)
 
 
@@ -44,6 +47,8 @@ class Examples:
     title: str
     caption: str
     items: list[Example]
+    languages: tuple[str, str] = ("", "")
+    """Of source and target, as HTML names them (``zh-CN``); empty where unknown."""
 
 
 def equally_spaced(total: int, count: int) -> list[int]:
@@ -73,11 +78,18 @@ def make_examples(comparison: Comparison, size: int | None, texts: Texts, count:
     at = f", {size_name(size)} pairs" if size else ""
     printed = [name for name, raw in (("source", texts.raw_source), ("reference", texts.raw_reference)) if not raw]
     inexact = f" As fairseq-generate printed it, not the raw text: {' and '.join(printed)}." if printed else ""
+    what = "characters" if share_of_letters(texts.references) > MOST else "words"
     caption = (
-        f"{len(items)} of {len(texts.sources):,} sentences, at equal distances; nobody chose them. Marked: words that "
+        f"{len(items)} of {len(texts.sources):,} sentences, at equal distances; nobody chose them. Marked: {what} that "
         f"the reference does not have at that place. Systems: {', '.join(labels)}.{inexact}"
     )
-    return Examples(f"Examples from {comparison.task.title}{at}", caption, items)
+    source, target = map(_html_name, comparison.task.language_pair)
+    return Examples(f"Examples from {comparison.task.title}{at}", caption, items, (source, target))
+
+
+def _html_name(language: str) -> str:
+    """Return a language as HTML names it; empty for a name that is none, as sides of summaries have."""
+    return language.replace("_", "-") if is_language(language) else ""
 
 
 def mark(text: str, reference: str) -> list[Piece]:

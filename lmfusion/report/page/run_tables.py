@@ -25,8 +25,8 @@ def run_table(runs: Sequence[Run], comparisons: Sequence[Comparison]) -> Table:
     """Return sequence-to-sequence runs, those that failed, go on, or could not be read among them."""
     rows = {run.name: row.name for each in reversed(comparisons) for row in reversed(each.rows) for run in row.runs}
     lines = [_line(run, rows.get(run.name)) for run in runs if not run.is_language_model]
-    notes = [f"kept: pairs left after filtering. {_NOTE}"]
-    return Table("runs", "All runs", COLUMNS, lines, notes, words=(1, 4))
+    kept = "kept: pairs left after filtering. " if any(line[2].note for line in lines) else ""
+    return Table("runs", "All runs", COLUMNS, lines, [f"{kept}{_NOTE}"], words=(1, 4))
 
 
 def lm_table(runs: Sequence[Run]) -> Table:

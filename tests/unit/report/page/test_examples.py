@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from lmfusion.cli import main
 from lmfusion.errors import InputError
 from lmfusion.report.page import examples, texts
 from lmfusion.report.page.examples import Piece, make_examples, mark
@@ -102,6 +105,52 @@ def test_markdown_examples_have_marks_in_bold_and_no_markup_of_their_own(recorde
     assert "| baseline | ein **\\***kleines**\\* Hans** |" in text
     assert "&lt;b&gt;" in text.replace("**", "")
     assert "\\|" in text
+
+
+class Places(HTMLParser):
+    """Collects the language and direction of a page's sources, references and outputs."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str | None, str | None]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "dd":
+            self.found.append((dict(attrs).get("lang"), dict(attrs)["dir"]))
+
+
+@pytest.mark.parametrize(
+    ("pair", "languages"),
+    [(("ja", "zh_CN"), ("ja", "zh-CN", "zh-CN")), (("text", "summary"), (None, None, None))],
+)
+def test_the_page_says_the_languages_of_its_texts(
+    maker, tmp_path: Path, pair: tuple[str, str], languages: tuple[str | None, ...]
+) -> None:
+    maker.pair = pair
+    path = maker.run("base", bleu=10.0)
+    record_texts(path, *maker.texts())
+    assert main(["report", str(path), "--out", str(tmp_path / "out"), "--no-significance", "--examples", "2"]) == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert Places(page).found == 2 * [(language, "auto") for language in languages]
+
+
+@pytest.mark.parametrize(
+    ("references", "marks"),
+    [
+        (["昨日は雨が降った。"] * 3, "characters"),
+        (["เมื่อวานฝนตก"] * 3, "characters"),
+        (["어제 비가 왔다."] * 3, "words"),
+        (REFERENCES, "words"),
+        (["漢字 in a sentence", *REFERENCES[1:]], "words"),
+    ],
+)
+def test_the_caption_says_what_is_marked(recorded, compared, references: list[str], marks: str) -> None:
+    ((comparison,), _) = compared(*recorded)
+    caption = make_examples(comparison, 2500, replace(find(comparison), references=references), 1).caption
+    other = {"characters": "words", "words": "characters"}[marks]
+    assert marks in caption
+    assert other not in caption
 
 
 def test_a_text_that_was_changed_or_is_gone_is_not_shown_as_the_one_that_was_scored(recorded, maker, compared) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -108,6 +109,14 @@ def test_every_run_has_a_line_whatever_became_of_it(maker, compared) -> None:
     assert fine[6:] == ["32.00", "30", "1:01", "5.4 + 4.8"]
     assert "1.00" in cells(table)[3][5], "what it scored is told, but counts in no mean"
     assert lost.name in [run.name for run, _ in comparisons[0].rows[1].cell(2500).left_out]
+
+
+def test_the_legend_tells_what_kept_is_only_where_a_cell_has_it(maker) -> None:
+    whole, filtered = (read(maker.run(name, bleu=1.0)) for name in ("whole", "filtered"))
+    assert (whole.pairs, whole.loaded_pairs) == (2500, 2499)
+    whole = replace(whole, loaded_pairs=2500)
+    assert not any("kept" in note for note in run_table([whole], []).notes)
+    assert any("kept:" in note for note in run_table([whole, filtered], []).notes)
 
 
 def test_language_models_have_a_table_of_their_own(maker, compared) -> None:
