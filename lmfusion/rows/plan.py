@@ -180,11 +180,12 @@ def check_minutes(minutes: float, spent: float, seconds: Mapping[str, float], jo
     least = spent + LEAST * max(one / share for one, share in stages.values()) / 60 / RESERVE
     if least > minutes:
         *names, last = (f"language model {name}" if name in FOLDERS else name for name in seconds)
-        takes, fewer = (f"{', '.join(names)} and {last} take", ", fewer --rows,") if names else (f"{last} takes", "")
+        takes = f"{', '.join(names)} and {last} take" if names else f"{last} takes"
+        fewer = ", fewer --rows" if names else ", --rows without it" if pretrains(next(iter(seconds))) else ""
         time = "1 minute" if least <= 1 else f"{math.ceil(least)} minutes"
         updates = " ".join(f"{name}=N" for name in stages)
         raise InputError(
-            f"--minutes {minutes:g}: too short: {takes} {time} at least here. Give more{fewer} or "
+            f"--minutes {minutes:g}: too short: {takes} {time} at least here. Give more{fewer}, or "
             f"updates instead of minutes: --set {updates}."
         )
 

@@ -74,6 +74,12 @@ def test_of_one_row_no_fewer_are_asked_for_and_updates_may_be_set_instead(fresh:
     assert "LM_UPDATES" not in str(refused.value)
 
 
+def test_a_language_model_that_does_not_fit_may_be_left_out() -> None:
+    with pytest.raises(InputError, match="lm takes") as refused:
+        plan.check_minutes(0.5, 0, {"lm": 2.0}, 1)
+    assert "--rows" in str(refused.value)
+
+
 def test_of_several_all_are_named_and_fewer_rows_help(fresh: Plan) -> None:
     with pytest.raises(InputError) as refused:
         plan.within(fresh, 0.5, 1.5, ROWS, 1)
