@@ -20,8 +20,10 @@ from fairseq.models.transformer import TransformerModelBase
 from lmfusion.checkpoint.finding import find_checkpoint
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
-from lmfusion.inference.hub import Translator, load_model
+from lmfusion.inference.ctranslate_check import compare
+from lmfusion.inference.hub import load_model
 from lmfusion.inference.translate_lines import WINDOW, Done, Hypothesis, Search, windows
+from lmfusion.inference.unknown_symbols import UnknownSymbols
 from lmfusion.text import kit as kits
 from lmfusion.text.codec import TextCodec
 from lmfusion.text.json_text import parse
@@ -29,8 +31,8 @@ from lmfusion.text.line_map import available_cores
 from lmfusion.text.opening import clean
 
 MODEL, TEXT, BPE = "model.bin", "lmfusion.json", "bpe.model"
-TOLERANCE = 1e-3
-"""Greatest difference of a symbol's log-probability that float32 may explain."""
+SOURCE, SHARED, UNKNOWN = "source_vocabulary.json", "shared_vocabulary.json", "<unk>"
+"""CTranslate2's files of symbols, the second where both sides have the same; and what stands for others."""
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_accurate": "GELUTanh", "gelu_fast": "GELUTanh", "swish": "SWISH"}
 
 
@@ -71,7 +73,7 @@ def export(path: str | Path, out: str | Path) -> None:
     spec.save(str(partial))
     _write_kit(kit, translator.max_positions[0], partial)
     try:
-        _compare(checkpoint, translator, library.Translator(str(partial), compute_type="float32", intra_threads=1))
+        compare(checkpoint, translator, library.Translator(str(partial), compute_type="float32", intra_threads=1))
     except InputError:
         shutil.rmtree(partial)
         raise
@@ -148,31 +150,6 @@ def _write_kit(kit: kits.TextKit, positions: int, folder: Path) -> None:
     (folder / TEXT).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _compare(checkpoint: Path, translator: Translator, theirs: Any) -> None:
-    """Refuse a model whose log-probabilities of made-up sentences differ: it has a part that was not written."""
-    generator = torch.Generator().manual_seed(1)
-    model = translator.models[0]
-    for length in (1, 7, 23):
-        sides = []
-        for dictionary in (translator.src_dict, translator.tgt_dict):
-            ids = torch.randint(dictionary.nspecial, len(dictionary), (length,), generator=generator)
-            sides.append((ids, [dictionary[each] for each in ids.tolist()]))
-        (source, words), (target, symbols) = sides
-        end = torch.tensor([translator.tgt_dict.eos()])
-        with torch.no_grad():
-            ids = torch.cat([source, end]).unsqueeze(0)
-            output = model(ids, torch.tensor([length + 1]), torch.cat([end, target]).unsqueeze(0))
-            logs = model.get_normalized_probs(output, log_probs=True)[0]
-        ours = logs.gather(1, torch.cat([target, end]).unsqueeze(1)).squeeze(1)
-        scored = theirs.score_batch([words], [symbols])[0].log_probs
-        worst = float((ours - torch.tensor(scored)).abs().max())
-        if not worst <= TOLERANCE:
-            raise InputError(
-                f"{checkpoint}: CTranslate2 gives other probabilities (by up to {worst:.3g}), so the model has a part "
-                f"that it does not know; nothing was written."
-            )
-
-
 class CTranslator:
     """Translates plain text by a folder that :func:`export` wrote.
 
@@ -191,10 +168,12 @@ class CTranslator:
             content = parse((folder / TEXT).read_text(encoding="utf-8"))
             content["bpe_file"] = kits.to_tensor((folder / BPE).read_bytes())
             self._longest = int(content["source_positions"])
+            self._known = _vocabulary(folder) - {UNKNOWN}
             kit = kits.from_state(folder / TEXT, {kits.ENTRY: {**content, "languages": [], "dictionaries": []}})
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise InputError(
-                f"{folder}: {TEXT} or {BPE} of `lmfusion export --ctranslate2` is missing or damaged ({error})."
+                f"{folder}: {TEXT}, {BPE} or {SHARED} of `lmfusion export --ctranslate2` is missing or damaged "
+                f"({error})."
             ) from error
         assert kit is not None
         self._codec = TextCodec(kit)
@@ -209,21 +188,30 @@ class CTranslator:
         self, lines: Iterable[str], search: Search, *, ahead: bool = True, done: Done | None = None
     ) -> Iterator[list[Hypothesis]]:
         """Translate lines as they come in; see :func:`lmfusion.inference.translate_lines.translate_lines`."""
+        first, unknown = 1, UnknownSymbols(self._symbols, self._known.__contains__, UNKNOWN, is_dialogue=not ahead)
         for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
-            found = iter(self._translated([line for line in window if line.strip()], search))
-            for line in window:
-                yield next(found) if line.strip() else [Hypothesis("", 0.0)]
+            numbered = list(enumerate(window, start=first))
+            sources = [unknown.encode(number, line) for number, line in numbered if line.strip()]
+            found = iter(self._translated(sources, search))
+            for number, line in numbered:
+                hypotheses = next(found) if line.strip() else [Hypothesis("", 0.0)]
+                unknown.check_translation(number, (each.text for each in hypotheses))
+                yield hypotheses
+            first += len(window)
             if done:
                 done(len(window))
+        unknown.finish()
 
     def translate(self, lines: list[str], beam: int = 5) -> list[str]:
         """Translate texts; return as many."""
         return [found[0].text for found in self.translate_lines(lines, Search(beam=beam))]
 
-    def _translated(self, lines: list[str], search: Search) -> Iterator[list[Hypothesis]]:
-        sources = [self._codec.encode(clean(line)).split()[: self._longest - 1] for line in lines]
+    def _symbols(self, line: str) -> list[str]:
+        return self._codec.encode(clean(line)).split()
+
+    def _translated(self, sources: list[list[str]], search: Search) -> Iterator[list[Hypothesis]]:
         results = self._translator.translate_batch(
-            sources,
+            [symbols[: self._longest - 1] for symbols in sources],
             beam_size=search.beam,
             num_hypotheses=search.nbest,
             max_batch_size=search.batch_size,
@@ -233,6 +221,12 @@ class CTranslator:
         for result in results:
             texts = (self._codec.decode(" ".join(symbols)) for symbols in result.hypotheses)
             yield [Hypothesis(clean(text), score) for text, score in zip(texts, result.scores)]
+
+
+def _vocabulary(folder: Path) -> frozenset[str]:
+    """Return the symbols of a model's source."""
+    file = folder / SOURCE
+    return frozenset(parse((file if file.is_file() else folder / SHARED).read_text(encoding="utf-8")))
 
 
 _NAMES = {"lenpen": "length_penalty", "max_len_b": "max_decoding_length", "min_len": "min_decoding_length",

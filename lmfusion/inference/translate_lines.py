@@ -16,6 +16,7 @@ from torch import Tensor
 from lmfusion.errors import InputError
 from lmfusion.inference.hub import Translator
 from lmfusion.inference.search_settings import check_settings
+from lmfusion.inference.unknown_symbols import UnknownSymbols
 from lmfusion.text.opening import clean
 
 logger = logging.getLogger(__name__)
@@ -70,8 +71,9 @@ def translate_lines(
     """Translate lines as they come in.
 
     White space of every kind counts as a space, as in prepared text. A line without a word gives one empty hypothesis,
-    so that output and input stay parallel. A line longer than the model reads is cut, and a warning names it; another
-    names the first line whose translation has ``<unk>``, which the setting ``unkpen`` prevents.
+    so that output and input stay parallel. A line longer than the model reads is cut, and a warning names it. Others
+    name the first line with symbols that the model does not know (in a dialogue, each) and the first whose translation
+    has ``<unk>``, which the setting ``unkpen`` prevents; at the end it is said how many there were, if more than one.
 
     Args:
         model: from :func:`lmfusion.load_model`.
@@ -88,20 +90,30 @@ def translate_lines(
     """
     model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens = search.batch_size, None
     model.after_batch = done or model.after_batch
-    first, unknown, is_told = 1, model.tgt_dict.unk_word, False
+    first, unknown = 1, _unknown_symbols(model, is_dialogue=not ahead)
     for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
-        for number, found in enumerate(_translate(model, window, search, first), start=first):
-            if not is_told and any(unknown in each.text for each in found):
-                is_told = True
-                logger.warning(
-                    f"line {number}: {unknown} stands for what is no symbol of the model (--unkpen 100: never)"
-                )
+        for number, found in enumerate(_translate(model, window, search, first, unknown), start=first):
+            unknown.check_translation(number, (each.text for each in found))
             yield found
         first += len(window)
+    unknown.finish()
 
 
-def _translate(model: Translator, lines: list[str], search: Search, first: int) -> Iterator[list[Hypothesis]]:
-    tokens = [_tokens(model, line, first + place) for place, line in enumerate(lines) if line.strip()]
+def _unknown_symbols(model: Translator, *, is_dialogue: bool) -> UnknownSymbols:
+    def symbols(line: str) -> list[str]:
+        return str(model.apply_bpe(model.tokenize(clean(line)))).split()
+
+    def is_known(symbol: str) -> bool:
+        return bool(model.src_dict.index(symbol) != model.src_dict.unk())
+
+    word = model.tgt_dict.unk_word
+    return UnknownSymbols(symbols, is_known, word, cure="--unkpen 100", is_dialogue=is_dialogue)
+
+
+def _translate(
+    model: Translator, lines: list[str], search: Search, first: int, unknown: UnknownSymbols
+) -> Iterator[list[Hypothesis]]:
+    tokens = [_tokens(model, line, first + place, unknown) for place, line in enumerate(lines) if line.strip()]
     found = iter(model.generate(tokens, search.beam, nbest=search.beam, **search.settings))
     for line in lines:
         if not line.strip():
@@ -112,8 +124,9 @@ def _translate(model: Translator, lines: list[str], search: Search, first: int) 
         yield [Hypothesis(clean(model.decode(each["tokens"])), float(each["score"])) for each in best]
 
 
-def _tokens(model: Translator, line: str, number: int) -> Tensor:
+def _tokens(model: Translator, line: str, number: int, unknown: UnknownSymbols) -> Tensor:
     tokens: Tensor = GeneratorHubInterface.encode(model, clean(line))
+    unknown.check_source(number, line, int((tokens == model.src_dict.unk()).sum()))
     limit = model.max_positions[0]
     if len(tokens) <= limit:
         return tokens

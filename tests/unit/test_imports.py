@@ -30,7 +30,7 @@ LAYERS = [
     ["lmfusion.convert", "lmfusion.described", "lmfusion.inspection"],
     ["lmfusion.fairseq_patches"],
     ["lmfusion.plugin", "lmfusion.inference.search_settings", "lmfusion.inference.hub", "lmfusion.hydra_configs"],
-    ["lmfusion.inference.translate_lines", "lmfusion.inference.packing"],
+    ["lmfusion.inference.translate_lines", "lmfusion.inference.packing", "lmfusion.inference.unknown_symbols"],
     ["lmfusion.inference"],
     ["lmfusion", "lmfusion.models"],  # the public API
     ["lmfusion.planning"],

@@ -17,6 +17,7 @@ from lmfusion.errors import InputError
 from lmfusion.inference.translate_lines import Search, translate_lines
 
 LIMIT = 6
+UNKNOWN = -1
 
 
 class Reverser:
@@ -25,7 +26,9 @@ class Reverser:
     def __init__(self) -> None:
         self.max_positions = (LIMIT, 100)
         self.tgt_dict = SimpleNamespace(unk_word="<unk>")
+        self.src_dict = SimpleNamespace(unk=lambda: UNKNOWN, index=self.index)
         self.cfg = SimpleNamespace(dataset=SimpleNamespace(batch_size=None, max_tokens=None))
+        self.unread: set[str] = set()
         self.asked: list[int] = []
         self.words: list[str] = [""]
         self.after_batch = lambda sentences: None
@@ -34,7 +37,16 @@ class Reverser:
         for word in text.split():
             if word not in self.words:
                 self.words.append(word)
-        return torch.tensor([*(self.words.index(word) for word in text.split()), 0])
+        return torch.tensor([*(self.index(word) for word in text.split()), 0])
+
+    def index(self, word: str) -> int:
+        return UNKNOWN if word in self.unread or word not in self.words else self.words.index(word)
+
+    def tokenize(self, text: str) -> str:
+        return text
+
+    def apply_bpe(self, text: str) -> str:
+        return text
 
     def generate(self, tokens: list[Tensor], beam: int, *, nbest: int, **_: Any) -> list[list[dict[str, Any]]]:
         self.asked.append(len(tokens))
@@ -42,7 +54,7 @@ class Reverser:
         return [[{"tokens": row.flip(0), "score": torch.tensor(-float(n))} for n in range(beam)] for row in tokens]
 
     def decode(self, tokens: Tensor) -> str:
-        return " ".join(self.words[number] for number in tokens.tolist())
+        return " ".join("?" if number == UNKNOWN else self.words[number] for number in tokens.tolist())
 
 
 @pytest.fixture
@@ -160,10 +172,40 @@ def test_white_space_of_every_kind_is_a_space(model: Any, monkeypatch: pytest.Mo
     assert read == ["a b c d e", "f g"]
 
 
-def test_the_first_unknown_word_of_a_translation_is_named_once(model: Any, caplog: pytest.LogCaptureFixture) -> None:
-    list(translate_lines(model, ["a b", "c"], Search()))
-    assert not caplog.messages
-    list(translate_lines(model, ["a b", "c <unk>", "<unk>"], Search()))
+def test_the_first_unknown_word_of_a_translation_is_named_and_all_are_counted(
+    model: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    list(translate_lines(model, ["a b", "c", "<unk>"], Search()))
     (told,) = caplog.messages
-    assert "line 2" in told
+    assert "line 3" in told
     assert "--unkpen" in told
+    caplog.clear()
+    list(translate_lines(model, ["a b", "c <unk>", "", "<unk>", "<unk> d"], Search(batch_size=1)))
+    first, last = caplog.messages
+    assert "line 2" in first
+    assert "translation of 3 lines" in last
+
+
+def test_the_first_line_with_unknown_symbols_is_named_and_all_are_counted(
+    model: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    model.unread = {"Ｇ", "☃", "1", "2", "3", "4", "5", "6"}
+    list(translate_lines(model, ["a b", "", "Ｇ b ☃ Ｇ e", "d"], Search()))
+    (told,) = caplog.messages
+    assert "line 3: 3 of 5 symbols" in told
+    assert "(Ｇ, ☃)" in told
+    caplog.clear()
+    list(translate_lines(model, ["1 2 3 4 5 6", "☃", "b", "Ｇ"], Search(batch_size=1)))
+    first, cut, last = caplog.messages
+    assert "7 symbols" in cut, "with </s>; those left out are counted, too"
+    assert "line 1: 6 of 6 symbols" in first
+    assert "(1, 2, 3, 4, 5, …)" in first
+    assert "source of 3 lines" in last
+
+
+def test_in_a_dialogue_each_line_with_unknown_symbols_is_named_and_none_counted(
+    model: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    model.unread = {"☃"}
+    list(translate_lines(model, ["☃", "a", "☃ b"], Search(), ahead=False))
+    assert [told.split(":")[0] for told in caplog.messages] == ["line 1", "line 3"]
