@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
@@ -41,13 +42,15 @@ def sentences(paths: list[Path]) -> Iterator[str]:
             yield from (line for line in textio.read_lines(path) if line.strip())
 
 
-def learn(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = ()) -> bytes:
+def learn(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = (), required: str = "") -> bytes:
     """Learn a BPE of `size` symbols on all files together and return the model's bytes.
 
     Text is taken as it is (no Unicode normalization), so that decoding gives back what was encoded.
 
     Args:
         words: tokens that are symbols of their own, even if the text does not have them.
+        required: characters that are symbols, too, even if the text has them hardly or not; besides these, it is those
+            that make up 99.99% of the text.
 
     Raises:
         DataError: a file is missing, or the text is too small for so many symbols.
@@ -55,6 +58,8 @@ def learn(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = 
     if next(sentences(paths), None) is None:
         raise textio.DataError(f"{', '.join(map(str, paths))}: no text to learn a BPE from")
     model = io.BytesIO()
+    # A model holds its settings: one without this setting has other bytes than one where it is empty.
+    more: dict[str, Any] = {"required_chars": required} if required else {}
     sentencepiece.set_random_generator_seed(seed)
     try:
         with _warnings_logged():
@@ -71,24 +76,27 @@ def learn(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = 
                 shuffle_input_sentence=True,
                 num_threads=1,
                 minloglevel=1,
+                **more,
             )
     except RuntimeError as error:
         raise size_error(paths, size, str(error)) from error
     return model.getvalue()
 
 
-def learn_up_to(paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = ()) -> tuple[bytes, int]:
+def learn_up_to(
+    paths: list[Path], size: int, seed: int = 1, words: tuple[str, ...] = (), required: str = ""
+) -> tuple[bytes, int]:
     """Learn a BPE of `size` symbols, or of as many as the text has; return the model's bytes and their number.
 
     Raises:
         DataError: see `learn`.
     """
     try:
-        return learn(paths, size, seed, words), size
+        return learn(paths, size, seed, words, required), size
     except SizeError as error:
         if error.possible is None or not 0 < error.possible < size:
             raise
-        return learn(paths, error.possible, seed, words), error.possible
+        return learn(paths, error.possible, seed, words, required), error.possible
 
 
 @contextmanager
@@ -182,11 +190,14 @@ def learn_to_files(
     dictionary: Path,
     words: tuple[str, ...] = (),
     *,
+    required: str = "",
     fewer: bool = False,
 ) -> int:
     """Learn a BPE and write model and dictionary; the model comes last, so it implies both.
 
     Args:
+        words: see `learn`.
+        required: see `learn`.
         fewer: learn as many symbols as the text has where it has fewer than `size`.
 
     Returns:
@@ -200,7 +211,10 @@ def learn_to_files(
     partial = textio.partial_name(model)
     model.parent.mkdir(parents=True, exist_ok=True)
     try:
-        learned, size = learn_up_to(paths, size, seed, words) if fewer else (learn(paths, size, seed, words), size)
+        if fewer:
+            learned, size = learn_up_to(paths, size, seed, words, required)
+        else:
+            learned = learn(paths, size, seed, words, required)
         partial.write_bytes(learned)
         write_dictionary(partial, dictionary)
         partial.replace(model)

@@ -75,9 +75,13 @@ class Settings:
 
     def own_bpe(self, request: Request) -> tuple[str, ...]:
         """Return the languages of the sides with a BPE of their own; the others have a model's pieces."""
-        models = (self.source_model, self.target_model)
-        sides = tuple(side for side, model in zip(request.sides, models) if model is None)
+        sides = self._sides(request)
         return (request.languages if sides else ()) if request.text_language else sides
+
+    def _sides(self, request: Request) -> tuple[str, ...]:
+        """Return the sides with a BPE of their own."""
+        models = (self.source_model, self.target_model)
+        return tuple(side for side, model in zip(request.sides, models) if model is None)
 
     def words(self, request: Request, corpus: Path, out: Path) -> list[str]:
         """Return the command line of :mod:`lmfusion.text.prepare`."""
@@ -92,7 +96,8 @@ class Settings:
             words += ["--spm", str(self.bpe_model), "--dict", str(self.given_dictionary)]
         elif own or self.bpe_size:
             texts = [corpus / f"mono.train.{language}" for language in own]
-            words += ["--bpe-size", str(self.bpe_size or bpe_size.choose(texts))]
+            pairs = [corpus / f"train.{side}" for side in self._sides(request)]
+            words += ["--bpe-size", str(self.bpe_size or bpe_size.choose(texts, pairs))]
         words += ["--tokenizer", self.tokenizer_of(out), *(["--text-lang", one] if one else [])]
         return words + (["--workers", str(self.workers)] if self.workers else [])
 

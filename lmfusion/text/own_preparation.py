@@ -7,9 +7,10 @@ import shlex
 import shutil
 from pathlib import Path
 
-from lmfusion.text import binarize, textio
+from lmfusion.text import binarize, learn_bpe, letters, textio
 from lmfusion.text import corpus as corpora
 from lmfusion.text.prepare import Preparation
+from lmfusion.text.printable import printable
 
 HELD_OUT = ("valid", "test")
 LEFT_OUT = "left_out"
@@ -28,7 +29,7 @@ class OwnPreparation(Preparation):
             args: as :func:`lmfusion.text.prepare.parse_args` returns them. Where they name one language for both sides,
                 the source side is cut at the greatest length, and so is that language's plain text, in pieces.
             given: the files of splits that were not split off but given.
-            chosen: the BPE's size was chosen by the amount of text, so that a smaller one will do.
+            chosen: the BPE's size was chosen by the amount of text: where the text gives fewer symbols, these will do.
         """
         super().__init__(args)
         self.given = given
@@ -119,6 +120,21 @@ class OwnPreparation(Preparation):
             raise textio.DataError(f"{target}: all pairs of {split} are longer than --max-length.")
         self.counts[f"text/{target.name}"] = count
         self.save_record()
+
+    def learn(self, texts: list[Path], target: Path) -> int:
+        """Learn the BPE with rare characters and with those of the training pairs; note which it leaves out."""
+        sides = [side for side in (self.args.source_lang, self.args.target_lang) if side not in self.models]
+        # The text may be the pairs' own: a character counts by the one of both that has it more often.
+        found = letters.count(texts) | letters.count(self.out / "tok" / f"train.{side}" for side in sides)
+        size = learn_bpe.learn_to_files(
+            *(texts, self.args.bpe_size, self.args.seed, target, self.dictionary),
+            required=letters.wanted(found, self.args.bpe_size),
+            fewer=self.takes_fewer_symbols,
+        )
+        symbols = [line.rsplit(" ", 1)[0] for line in textio.read_lines(self.dictionary)]
+        for note in letters.without_symbol(found, symbols):
+            print(f"note: {printable(note)}", flush=True)
+        return size
 
     def encode(self, target: Path) -> None:
         """Write BPE symbols of one file; texts to be summarized are cut."""

@@ -35,9 +35,8 @@ MADE = ("text", "tok", "bpe", "spm.model", "dict.txt", "bitext-*", "lm.*")
 class Preparation:
     """Fill one output folder, step by step."""
 
-    cuts_long_text = takes_fewer_symbols = False
-    """Whether long lines of the language models' text are cut in pieces rather than dropped; and whether the BPE has as
-    many symbols as the text gives, where these are fewer than asked for."""
+    cuts_long_text = False
+    """Whether long lines of the language models' text are cut in pieces rather than dropped."""
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -142,9 +141,12 @@ class Preparation:
             return f"copied from {self.args.spm}"
         mono = [self.out / "tok" / f"mono.train.{x}" for x in self.corpus.mono_langs_for_bpe]
         print(f"learning a joint BPE of {self.args.bpe_size} symbols …", flush=True)
-        asked, fewer = self.args.bpe_size, self.takes_fewer_symbols
-        size = learn_bpe.learn_to_files(mono, asked, self.args.seed, target, self.dictionary, fewer=fewer)
-        return f"{size} symbols learned" + (", all that this text has" if size < asked else "")
+        size = self.learn(mono, target)
+        return f"{size} symbols learned" + (", all that this text has" if size < self.args.bpe_size else "")
+
+    def learn(self, texts: list[Path], target: Path) -> int:
+        """Learn the joint BPE and return the number of its symbols."""
+        return learn_bpe.learn_to_files(texts, self.args.bpe_size, self.args.seed, target, self.dictionary)
 
     @cached_property
     def tokenizers(self) -> dict[str, PieceTokenizer]:
@@ -191,13 +193,9 @@ class Preparation:
         with binarize.making_folder(target) as work:
             kept = self.filtered_folder(target, work)
             train = (kept / f"train.{langs[0]}", kept / f"train.{langs[1]}")
-            counts = binarize.filter_pairs(
-                (bpe / f"train.{langs[0]}", bpe / f"train.{langs[1]}"),
-                train,
-                self.args.bitext_lines,
-                self.args.max_length,
-                self.args.max_ratio,
-            )
+            limits = (self.args.bitext_lines, self.args.max_length, self.args.max_ratio)
+            encoded = (bpe / f"train.{langs[0]}", bpe / f"train.{langs[1]}")
+            counts = binarize.filter_pairs(encoded, train, *limits)
             flags = ["-s", langs[0], "-t", langs[1], "--tgtdict", str(self.dictionary_of(langs[1]))]
             flags += ["--srcdict", str(self.dictionary_of(langs[0]))]
             flags += ["--trainpref", str(kept / "train")]
