@@ -17,7 +17,7 @@ _CHINESE = ("zh", "zho", "chi", "cmn")
 _JAPANESE, _KOREAN = ("MeCab", "ja"), ("mecab_ko", "ko")
 _MECAB = {"ja": _JAPANESE, "jpn": _JAPANESE, "ko": _KOREAN, "kor": _KOREAN}
 """Languages -> the module that sacreBLEU needs for their words, and its extra that installs it."""
-_SPACELESS = "th tha lo lao km khm my mya bur bo bod tib dz dzo yue wuu".split()
+_SPACELESS = "th tha lo lao km khm my mya bur bo bod tib dz dzo yue wuu lzh".split()
 """Codes of languages without spaces between words that sacreBLEU has no tokenization of their own for."""
 _COUNTED = {"zh": "Chinese characters and words of other scripts", CHARACTERS: "characters"}
 _TOKENIZER = re.compile(r"\|tok:(13a|zh|char|ja-mecab|ko-mecab)[-|]")

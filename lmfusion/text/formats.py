@@ -25,11 +25,12 @@ class Pairs(ABC):
 
     Attributes:
         paths: the files they are read from.
+        languages: of source and target, where they are known; by them the encoding is guessed of what is not UTF-8.
         notes: what a person should know about the reading, complete after the pairs were read once.
     """
 
-    def __init__(self, *paths: Path) -> None:
-        self.paths = paths
+    def __init__(self, *paths: Path, languages: tuple[str, ...] = ()) -> None:
+        self.paths, self.languages = paths, languages
         self.notes: list[str] = []
 
     def __iter__(self) -> Iterator[Pair]:
@@ -57,7 +58,8 @@ class PlainPairs(Pairs):
             DataError: they have unequal numbers of lines.
         """
         counts = [0, 0]
-        for source, target in zip_longest(*map(read_text, self.paths)):
+        texts = [read_text(path, self.languages[side : side + 1]) for side, path in enumerate(self.paths)]
+        for source, target in zip_longest(*texts):
             counts[0] += source is not None
             counts[1] += target is not None
             if source is not None and target is not None:
@@ -77,7 +79,7 @@ class TablePairs(Pairs):
     """Two columns of a table whose columns are separated by tabulators. Quotation marks are text like any other."""
 
     def __init__(self, path: Path, fields: tuple[str, str] | None, names: tuple[str, str]) -> None:
-        super().__init__(path)
+        super().__init__(path, languages=names)
         self.path, self.fields, self.names = path, fields, names
 
     def read(self) -> Iterator[Pair]:
@@ -87,7 +89,7 @@ class TablePairs(Pairs):
             DataError: there is no such column, or a row lacks it.
         """
         columns, width = (0, 1), 2
-        for number, line in enumerate(read_text(self.path), start=1):
+        for number, line in enumerate(read_text(self.path, self.languages), start=1):
             cells = line.split("\t")
             if number == 1:
                 columns, width, header = self._columns(cells)
@@ -132,8 +134,8 @@ class TablePairs(Pairs):
 class JsonPairs(Pairs):
     """Two values of every object of a JSON-lines file. A key with dots reaches into objects: translation.en."""
 
-    def __init__(self, path: Path, fields: tuple[str, str]) -> None:
-        super().__init__(path)
+    def __init__(self, path: Path, fields: tuple[str, str], languages: tuple[str, ...] = ()) -> None:
+        super().__init__(path, languages=languages)
         self.path, self.fields = path, fields
 
     def read(self) -> Iterator[Pair]:
@@ -142,7 +144,7 @@ class JsonPairs(Pairs):
         Raises:
             DataError: a line is no JSON object, lacks a key, or has no text there.
         """
-        for number, line in enumerate(read_text(self.path), start=1):
+        for number, line in enumerate(read_text(self.path, self.languages), start=1):
             if not line.strip():
                 yield "", ""
                 continue

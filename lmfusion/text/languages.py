@@ -6,17 +6,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from lmfusion.text.codes import ISO_639_1, SLIPS, base
 from lmfusion.text.own_request import ending
 from lmfusion.text.textio import DataError
 
-ISO_639_1 = frozenset(
-    "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee "
-    "el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is "
-    "it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms "
-    "mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg sh si "
-    "sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh "
-    "yi yo za zh zu".split()
-)
 ROLES = frozenset("src trg tgt ref hyp sys txt doc abs sum raw tok bpe out inp new old one two".split())
 """Three letters that name a file's role more often than one of the world's smaller languages."""
 _CODE = re.compile(r"([a-z]{2,3})(?:[-_][A-Za-z0-9]{2,8})*")
@@ -55,7 +48,8 @@ def name_sides(
     if text_language is None:
         _check_languages(given, source, target)
     elif not is_language(text_language):
-        raise DataError(f"--text-lang {text_language}: is no language's code. Give one such as en.")
+        code = SLIPS.get(base(text_language), "en")
+        raise DataError(f"--text-lang {text_language}: is no language's code. Give one such as {code}.")
     return source, target
 
 
@@ -69,8 +63,10 @@ def _guess(place: int, files: Sequence[Path] | None, fields: Sequence[str] | Non
 
 def _check_languages(given: Sequence[str | None], source: str, target: str) -> None:
     """Refuse names that are no languages, unless -s and -t say them and they have the form of a code."""
-    for name, said in zip((source, target), given):
+    for name, said, flag in zip((source, target), given, ("-s", "-t")):
         if not (is_language(name) or (said and _CODE.fullmatch(said))):
+            if (meant := SLIPS.get(base(name))) is not None:
+                raise DataError(f"{name} is no language's code. If {meant} is meant, say it: {flag} {meant}.")
             raise DataError(
                 f"{name} is no language's code. If both sides are in one language (texts and their summaries), say "
                 f"which: --text-lang en. If they are in two, say these: -s en -t fr."

@@ -5,10 +5,11 @@ from __future__ import annotations
 import gzip
 import lzma
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, cast
 
+from lmfusion.text.codes import conversion
 from lmfusion.text.textio import BAD_COMPRESSION, GZIP, XZ, DataError, cut, raw_lines
 
 ZIP, PDF = b"PK\x03\x04", b"%PDF"
@@ -67,10 +68,14 @@ def _zip_kind(path: Path) -> str:
     return next((kind for name, kind in kinds.items() if name in names), "a zip archive")
 
 
-def read_text(path: Path) -> Iterator[str]:
+def read_text(path: Path, languages: Iterable[str] = ()) -> Iterator[str]:
     """Yield the lines of a UTF-8 text file, plain or compressed; only a line feed ends a line.
 
     A byte order mark at the beginning is no text.
+
+    Args:
+        path: the file.
+        languages: codes of those that it is in, by which its encoding is guessed; none where its ending says it.
 
     Raises:
         DataError: the file cannot be read as UTF-8 text; the message names file, line and fix.
@@ -88,7 +93,7 @@ def read_text(path: Path) -> Iterator[str]:
     except UnicodeDecodeError as error:
         raise DataError(
             f"{path}, line {number}: not UTF-8 (byte 0x{error.object[error.start]:02x} at position {error.start + 1} "
-            f"of the line). Take the line out, or convert the file: `iconv -f ISO-8859-1 -t UTF-8 {path.name} > FILE`."
+            f"of the line). Take the line out, or {conversion(path, languages)}."
         ) from error
     except BAD_COMPRESSION as error:
         raise cut(path, number, error) from error

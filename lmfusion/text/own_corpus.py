@@ -14,7 +14,7 @@ from unicodedata import is_normalized
 import numpy as np
 from numpy.typing import NDArray
 
-from lmfusion.text import corpus, held_out, mono, suspicions, textio
+from lmfusion.text import corpus, held_out, looks, mono, suspicions, textio
 from lmfusion.text.formats import Pair, Pairs, PlainPairs, UnequalError
 from lmfusion.text.held_out import PairHashes
 from lmfusion.text.opening import clean, read_text
@@ -33,11 +33,13 @@ class Summary:
     Attributes:
         counts: numbers of pairs by split, and of lines by monolingual file: {"train": 9000, "mono.train.en": 8100}.
         notes: what a person should know, one line each.
+        doubts: those of the notes that guess that something is wrong with the text.
         sources: SHA-256 of each file that was read, by its name, or by its path where two have the same name.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
 
 
@@ -69,11 +71,12 @@ def build(request: Request, folder: Path, longest: int | None = None) -> Summary
     _describe(fate, summary)
     sample = _write_pairs(request, reader, fate, folder, summary)
     if request.text_language is None:
-        summary.notes += suspicions.alignment(pairs.lengths)
-    summary.notes += suspicions.pairs(sample, request.sides, request.text_language is not None)
+        summary.doubts += suspicions.alignment(pairs.lengths)
+    summary.doubts += suspicions.pairs(sample, request.sides, request.text_language is not None)
     for language, paths in texts.items():
         _write_mono(request, language, paths, folder, summary)
-    summary.notes += _compare_languages(request, sample, texts)
+    summary.doubts += _compare_languages(request, sample, texts)
+    summary.notes += summary.doubts
     return summary
 
 
@@ -197,9 +200,11 @@ def _write_mono(request: Request, language: str, paths: list[Path], folder: Path
     for count, reason in ((repeated, "that are exactly as an earlier one"), (held, "that valid or test has as well")):
         if count:
             summary.notes.append(f"lines of the monolingual text in {language} left out {reason}: {count:,}")
-    lines = islice(textio.read_lines(folder / names[0]), SAMPLE)
+    lines = list(islice(textio.read_lines(folder / names[0]), SAMPLE))
     if paths:
-        summary.notes += suspicions.lines(list(lines), f"--text in {language}")
+        summary.doubts += suspicions.lines(lines, f"--text in {language}")
+    if paths or request.text_language:
+        summary.doubts += looks.doubts(language, lines, f"--text in {language}" if paths else f"the text in {language}")
 
 
 def _mono_lines(request: Request, language: str, paths: list[Path], folder: Path) -> Iterator[str]:

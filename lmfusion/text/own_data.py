@@ -118,8 +118,7 @@ def make(request: Request, out: Path, settings: Settings) -> Prepared:
     """
     settings.check()
     found = split(request, out)
-    for note in found["notes"]:
-        print(f"note: {printable(str(note))}", flush=True)
+    _print_notes(found["notes"])
     given = {name: files for name, files in (("valid", request.valid), ("test", request.test)) if files}
     words = settings.words(request, out / CORPUS, out)
     preparation = OwnPreparation(prepare.parse_args(words), given, chosen=settings.bpe_size is None)
@@ -129,7 +128,13 @@ def make(request: Request, out: Path, settings: Settings) -> Prepared:
     made = replace(describe(request, out, settings, texts, found["sources"]), tokenizers=hashes)
     made.save()
     data_table.show(made, texts, preparation.counts.get(LEFT_OUT, {}))
+    _print_notes(found.get("doubts", []))  # again, as the first are far above by now; older folders have none
     return made
+
+
+def _print_notes(notes: list[str]) -> None:
+    for note in notes:
+        print(f"note: {printable(str(note))}", flush=True)
 
 
 def split(request: Request, out: Path) -> dict[str, Any]:

@@ -55,12 +55,18 @@ class Request:
     def given(self) -> dict[str, PlainPairs]:
         """Return the held-out sets that exist, by split."""
         sets = {"test": self.test, "valid": self.valid}
-        return {split: PlainPairs(*paths) for split, paths in sets.items() if paths is not None}
+        languages = self._languages
+        return {split: PlainPairs(*paths, languages=languages) for split, paths in sets.items() if paths is not None}
 
     @property
     def languages(self) -> tuple[str, ...]:
         """Return the languages of the language models' text."""
         return (self.text_language,) if self.text_language else self.sides
+
+    @property
+    def _languages(self) -> tuple[str, str]:
+        """Return the languages of source and target."""
+        return (self.text_language, self.text_language) if self.text_language else self.sides
 
     def reader(self) -> Pairs:
         """Return the reader of the pairs.
@@ -75,13 +81,13 @@ class Request:
         if self.tsv is not None:
             return TablePairs(self.tsv, self.fields, self.sides)
         if self.jsonl is not None:
-            return JsonPairs(self.jsonl, self.fields or self.sides)
+            return JsonPairs(self.jsonl, self.fields or self.sides, self._languages)
         if self.fields is not None:
             raise DataError(f"--fields goes with --tsv and --jsonl, not with {asked[0]}.")
         if self.tmx is not None:
             return TmxPairs(self.tmx, self.sides)
         assert self.pairs is not None, "one is given"
-        return PlainPairs(*self.pairs)
+        return PlainPairs(*self.pairs, languages=self._languages)
 
     def inputs(self) -> list[Path]:
         """Return all files that are read, each once."""

@@ -3,49 +3,19 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lmfusion.text import looks
 from lmfusion.text.held_out import fold
 
 FEW = 20  # pairs or lines below which nothing is guessed
 LONG_LINE = 150  # words: a document, not a sentence
 BLOCK = 200  # pairs whose lengths are compared at a time
 RELATED = 0.3  # correlation of lengths below which lines are not each other's translations; true pairs have 0.8 or more
-WORDS = {
-    "cs": "a je se na že v to s z o",
-    "da": "og er det en at på til af som ikke",
-    "de": "der die das und ist nicht ein eine mit für zu den",
-    "en": "the of and to is a in that for it with you",
-    "es": "el la de que y los las una por con es en",
-    "fi": "ja on ei että se oli hän ovat kun tai",
-    "fr": "le la les des et est une du que pas dans pour",
-    "hu": "a az és nem hogy egy is van meg",
-    "it": "il di che la un è per non una del sono gli",
-    "nl": "de het een van en is niet dat op te voor",
-    "pl": "i w nie na się z że jest do to",
-    "pt": "o que de não uma os para com é do da em",
-    "ro": "și de în la nu care cu pe este din",
-    "sv": "och är det en att på som av inte till",
-    "tr": "ve bir bu için ile da de çok olarak",
-}
-SCRIPTS = {
-    **dict.fromkeys("ru uk bg sr mk be kk".split(), ("CYRILLIC",)),
-    **dict.fromkeys("ar fa ur".split(), ("ARABIC",)),
-    **dict.fromkeys("hi mr ne".split(), ("DEVANAGARI",)),
-    "el": ("GREEK",),
-    "he": ("HEBREW",),
-    "th": ("THAI",),
-    "ka": ("GEORGIAN",),
-    "hy": ("ARMENIAN",),
-    "ko": ("HANGUL",),
-    "ja": ("HIRAGANA", "KATAKANA", "CJK"),
-    "zh": ("CJK",),
-}
 Profile = Counter[str]
 
 
@@ -70,9 +40,7 @@ def pairs(sample: list[tuple[str, str]], sides: tuple[str, str], one_language: b
             notes += lines(side_lines, f"the {side} side")
     if one_language and sum(len(target) > len(source) for source, target in sample) > 0.8 * len(sample):
         notes.append(f"the {sides[1]} side is longer than the {sides[0]} side: swapped?")
-    if not one_language and _look_swapped(sides, texts):
-        notes.append(f"the {sides[0]} side looks like {sides[1]}, and the {sides[1]} side like {sides[0]}: swapped?")
-    return notes
+    return notes + ([] if one_language else _languages(sides, texts))
 
 
 def lines(text: list[str], name: str) -> list[str]:
@@ -95,30 +63,22 @@ def _tokenized(text: list[str], name: str) -> list[str]:
     return []
 
 
+def _languages(sides: tuple[str, str], texts: dict[str, list[str]]) -> list[str]:
+    """Return a warning if the sides are swapped, else one for each side that is hardly in its language."""
+    if _look_swapped(sides, texts):
+        return [f"the {sides[0]} side looks like {sides[1]}, and the {sides[1]} side like {sides[0]}: swapped?"]
+    return [note for side in sides for note in looks.doubts(side, texts[side], f"the {side} side")]
+
+
 def _look_swapped(sides: tuple[str, str], texts: dict[str, list[str]]) -> bool:
     """Return whether every side whose language is known fits the other side's text at least twice as well."""
-    known = [side for side in sides if _base(side) in WORDS or _base(side) in SCRIPTS]
+    known = [side for side in sides if looks.is_known(side)]
     for side in known:
         other = sides[1] if side == sides[0] else sides[0]
-        elsewhere = _fit(side, texts[other])
-        if elsewhere < 0.05 or elsewhere < 2 * _fit(side, texts[side]):
+        elsewhere = looks.fit(side, texts[other])
+        if elsewhere < looks.COMMON or elsewhere < 2 * looks.fit(side, texts[side]):
             return False
     return bool(known)
-
-
-def _base(language: str) -> str:
-    return re.split("[-_@]", language.casefold())[0]
-
-
-def _fit(language: str, text: list[str]) -> float:
-    """Return the share of words that are a language's commonest, or of letters that are of its script."""
-    base = _base(language)
-    if base in WORDS:
-        common = set(WORDS[base].split())
-        words = [word for line in text for word in re.findall(r"\w+", line.casefold())]
-        return sum(word in common for word in words) / max(1, len(words))
-    letters = [character for line in text for character in line if character.isalpha()]
-    return sum(unicodedata.name(x, "").startswith(SCRIPTS[base]) for x in letters) / max(1, len(letters))
 
 
 def profile(text: Iterable[str]) -> Profile:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, TextIO, cast
 
 from lmfusion.errors import InputError, check_name
+from lmfusion.text.codes import conversion
 
 BAD_COMPRESSION = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError)
 PARTIAL = ".partial"
@@ -94,8 +95,7 @@ def read_lines(path: Path) -> Iterator[str]:
             raise DataError(f"{path}: UTF-16, not UTF-8. Convert the file: `iconv -f UTF-16 -t UTF-8`.") from error
         raise DataError(
             f"{path}, line {number}: not UTF-8 (byte 0x{error.object[error.start]:02x} at position "
-            f"{error.start + 1} of the line). Convert the file, e.g. "
-            f"`iconv -f ISO-8859-1 -t UTF-8`, or take the line out."
+            f"{error.start + 1} of the line). Take the line out, or {conversion(path)}."
         ) from error
     except BAD_COMPRESSION as error:
         raise cut(path, number, error) from error

@@ -121,6 +121,19 @@ def test_the_commands_that_are_shown_make_the_same_files(files: Path, said: str,
         assert (tmp_path / name).read_bytes() == (files / "data" / "bitext-all" / name).read_bytes()
 
 
+def test_what_seems_wrong_is_said_again_at_the_end(files: Path, tmp_path: Path) -> None:
+    words = (
+        f"--pairs {files}/train.de.gz {files}/train.en.gz -s en -t de --bpe-size 300 --out data --held-out {HELD_OUT}"
+    )
+    said = run(tmp_path, *words.split()).stdout.splitlines()
+    notes = [line for line in said if line.startswith("note: ") and "swapped" in line]
+    assert len(notes) == 2
+    assert len(set(notes)) == 1
+    assert said.index(notes[0]) < said.index(next(line for line in said if "training pairs" in line))
+    assert said[-2] == notes[0]
+    assert "note: " in run(tmp_path, *words.split()).stdout.splitlines()[-2], "and whenever the command is given again"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=() if kind == "tsv" else pytest.mark.slow) for kind in FORMATS]

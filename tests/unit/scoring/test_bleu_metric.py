@@ -22,7 +22,8 @@ def test_languages_with_spaces_keep_the_default(language: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "name"), [("zh", "zh"), ("zh_TW", "zh"), ("th", "char"), ("km", "char"), ("mya", "char")]
+    ("language", "name"),
+    [("zh", "zh"), ("zh_TW", "zh"), ("th", "char"), ("km", "char"), ("mya", "char"), ("lzh", "char")],
 )
 def test_languages_without_spaces(language: str, name: str) -> None:
     assert tokenizer_for(language) == name

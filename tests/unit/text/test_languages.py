@@ -48,6 +48,10 @@ def test_fields_name_the_sides_where_they_are_names() -> None:
         (("en", "en"), None, None, None, "en.*--text-lang"),
         (("en", "a/b"), None, None, None, "a/b"),
         (NONE, None, ("text", "summary"), "english", "--text-lang english"),
+        (NONE, None, ("text", "summary"), "jp", r"--text-lang jp.*\bja\b"),
+        (NONE, (Path("train.en"), Path("train.jp")), None, None, "jp.*-t ja"),
+        (NONE, (Path("train.ua.gz"), Path("train.en")), None, None, "ua.*-s uk"),
+        (NONE, None, ("en", "cz"), None, "cz.*-t cs"),
     ],
 )
 def test_what_is_not_said_is_asked_for_with_the_flag(

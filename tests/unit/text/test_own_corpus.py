@@ -226,10 +226,21 @@ def test_suspicions_reach_the_notes(tmp_path: Path) -> None:
     files = put(tmp_path / "a.txt", DE), put(tmp_path / "b.txt", EN)
     summary = build(request(pairs=files, text=(put(tmp_path / "plain.de", EN),)), tmp_path / "out")
     assert [note for note in summary.notes if "swapped" in note and "plain.de" not in note]
+    assert [note for note in summary.doubts if "swapped" in note]
+    assert set(summary.doubts) < set(summary.notes), "counts are no doubts"
     summary = build(request(pairs=(files[0], put(tmp_path / "b.txt", EN[1:] + EN[:1]))), tmp_path / "out")
     assert [note for note in summary.notes if "lengths" in note]
     summary = build(request(pairs=files[::-1], text=(put(tmp_path / "plain.de", EN),)), tmp_path / "out")
     assert [note for note in summary.notes if "swapped" in note and "plain.de" in note]
+
+
+def test_plain_text_is_looked_at_for_its_script(tmp_path: Path) -> None:
+    english, german = (put(tmp_path / name, lines) for name, lines in (("a.en", EN), ("a.de", DE)))
+    plain = put(tmp_path / "plain.de", [f"Это строка номер {number}." for number in range(100)])
+    summary = build(request(pairs=(english, german), text=(plain,)), tmp_path / "out")
+    assert [note for note in summary.doubts if "--text in de" in note and "Cyrillic" in note]
+    summary = build(request(pairs=(english, german), text_language="ja"), tmp_path / "one")
+    assert [note for note in summary.doubts if "text in ja" in note and "Japanese" in note]
 
 
 def test_unequal_files_say_up_to_where_they_fit(tmp_path: Path) -> None:
