@@ -122,9 +122,9 @@ def test_the_commands_that_are_shown_make_the_same_files(files: Path, said: str,
 
 
 def test_what_seems_wrong_is_said_again_at_the_end(files: Path, tmp_path: Path) -> None:
-    words = (
-        f"--pairs {files}/train.de.gz {files}/train.en.gz -s en -t de --bpe-size 300 --out data --held-out {HELD_OUT}"
-    )
+    for name, language in (("one", "de"), ("two", "en")):
+        (tmp_path / name).symlink_to(files / f"train.{language}.gz")
+    words = f"--pairs one two -s en -t de --bpe-size 300 --out data --held-out {HELD_OUT}"
     said = run(tmp_path, *words.split()).stdout.splitlines()
     notes = [line for line in said if line.startswith("note: ") and "swapped" in line]
     assert len(notes) == 2
