@@ -129,7 +129,7 @@ def test_what_seems_wrong_is_said_again_at_the_end(files: Path, tmp_path: Path) 
     notes = [line for line in said if line.startswith("note: ") and "swapped" in line]
     assert len(notes) == 2
     assert len(set(notes)) == 1
-    assert said.index(notes[0]) < said.index(next(line for line in said if "training pairs" in line))
+    assert said.index(notes[0]) < said.index(next(line for line in said if "learning a joint BPE" in line))
     assert said[-2] == notes[0]
     assert "note: " in run(tmp_path, *words.split()).stdout.splitlines()[-2], "and whenever the command is given again"
 
