@@ -71,11 +71,16 @@ def without_symbol(letters: Counter[str], symbols: Collection[str]) -> list[str]
     left_out = [(letter, times) for letter, times in every if letter not in known]
     if not left_out:
         return []
-    named = ", ".join(f"{letter} ({times:,})" for letter, times in left_out[:NAMED])
+    named = ", ".join(f"{_shown(letter)} ({times:,})" for letter, times in left_out[:NAMED])
     return [
         f"{len(left_out):,} of the text's {len(every):,} characters are too rare for a symbol and become <unk>; how "
         f"often they occur: {named}{', …' if len(left_out) > NAMED else ''}"
     ]
+
+
+def _shown(letter: str) -> str:
+    """Return a character as it stands alone in a line: an accent on a circle."""
+    return f"\u25cc{letter}" if unicodedata.combining(letter) else letter
 
 
 def _by_number(letters: Counter[str]) -> list[tuple[str, int]]:
