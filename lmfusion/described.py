@@ -13,6 +13,7 @@ from lmfusion.fusion.denoiser import CODES
 from lmfusion.fusion.interface import FUSIONS
 from lmfusion.lm.description import read_side
 from lmfusion.lm.interface import FAMILIES
+from lmfusion.registration import comes_with_lmfusion
 
 
 def stored_lm(side: str, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def own_parts(config: Mapping[str, Any]) -> list[str]:
             named.append((FAMILIES, str((stored_lm(side, config).get("lm") or {}).get("family", NONE))))
         for register, name in named:
             part: Any = register.get(name)
-            if name != NONE and (part is None or not part.__module__.startswith("lmfusion.")):
+            if name != NONE and (part is None or not comes_with_lmfusion(part)):
                 names.append(name)
     return list(dict.fromkeys(names))
 

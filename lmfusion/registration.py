@@ -40,6 +40,11 @@ def check_class(what: str, part: Any, base: type, *, needs: Iterable[str] = (), 
         _check_flags(where, config)
 
 
+def comes_with_lmfusion(part: type) -> bool:
+    """Return whether a family or an integration is one of lmfusion's own, not of a folder of a user's."""
+    return part.__module__.startswith("lmfusion.")
+
+
 def _check_flags(where: str, config: Any) -> None:
     types = get_type_hints(config)
     for spec in fields(config):

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lmfusion.lm.interface import IncrementalState
+from lmfusion.registration import comes_with_lmfusion
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class BeamWatch:
     """
 
     def __init__(self, *parts: nn.Module) -> None:
-        kinds = [type(part) for part in parts if not type(part).__module__.startswith("lmfusion.")]
+        kinds = [type(part) for part in parts if not comes_with_lmfusion(type(part))]
         self._names = " or ".join(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
         self._is_done = not kinds
         self.rows = 0

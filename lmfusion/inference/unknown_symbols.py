@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from lmfusion.text.printable import printable
+from lmfusion.text.printable import printable, standing_alone
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +95,5 @@ class UnknownSymbols:
 
 def _shown(symbol: str) -> str:
     """Return a symbol as it stands in text: without its BPE's mark, and an accent alone on a circle."""
-    text = printable(symbol.strip("\u2581").removesuffix("@@")) or symbol
-    text = f"\u25cc{text}" if unicodedata.combining(text[0]) else text
+    text = standing_alone(printable(symbol.strip("\u2581").removesuffix("@@")) or symbol)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from lmfusion.text import textio
+from lmfusion.text.printable import standing_alone
 
 COVERED = 0.9999
 """Share of a text that its frequent letters make up; :func:`lmfusion.text.learn_bpe.learn` leaves out the others."""
@@ -71,16 +72,11 @@ def without_symbol(letters: Counter[str], symbols: Collection[str]) -> list[str]
     left_out = [(letter, times) for letter, times in every if letter not in known]
     if not left_out:
         return []
-    named = ", ".join(f"{_shown(letter)} ({times:,})" for letter, times in left_out[:NAMED])
+    named = ", ".join(f"{standing_alone(letter)} ({times:,})" for letter, times in left_out[:NAMED])
     return [
         f"{len(left_out):,} of the text's {len(every):,} characters are too rare for a symbol and become <unk>; how "
         f"often they occur: {named}{', …' if len(left_out) > NAMED else ''}"
     ]
-
-
-def _shown(letter: str) -> str:
-    """Return a character as it stands alone in a line: an accent on a circle."""
-    return f"\u25cc{letter}" if unicodedata.combining(letter) else letter
 
 
 def _by_number(letters: Counter[str]) -> list[tuple[str, int]]:

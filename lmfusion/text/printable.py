@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
@@ -10,6 +11,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 def printable(text: str) -> str:
     """Return text with a space for each stretch of line ends and other control characters."""
     return _CONTROL.sub(" ", text)
+
+
+def standing_alone(text: str) -> str:
+    """Return a symbol as it can stand by itself: an accent at its beginning on a circle."""
+    return f"\u25cc{text}" if text and unicodedata.combining(text[0]) else text
 
 
 def told(value: object) -> str:
