@@ -111,7 +111,7 @@ class Results:
         if path is None:
             return False
         path.mkdir(parents=True, exist_ok=True)
-        texts = {} if self.has(cell) else _small(run, out)
+        texts = {} if self.has(cell) else small(run, out)
         if run.file(BLIND).is_file() and not self.has_blind(cell):
             texts = {BLIND: run.file(BLIND).read_text(encoding="utf-8"), **texts}  # scores last: with them it is whole
         for name, text in texts.items():
@@ -151,12 +151,14 @@ class Results:
             (self.folder / TRIES).write_text("".join(lines), encoding="utf-8")
 
 
-def _small(run: RunFolder, out: Path) -> dict[str, str]:
-    """Return what is kept of a finished run, by file name."""
-    hypotheses = run.scores["test"]["hypotheses"]
-    scores = without_paths(run.file(SCORES_FILE).read_text(encoding="utf-8"), out)
-    translated = run.file(hypotheses).read_text(encoding="utf-8")
-    return {hypotheses: translated, **_training(run, out), SCORES_FILE: scores}
+def small(run: RunFolder, out: Path) -> dict[str, str]:
+    """Return what is kept of a finished run by file name, scores and texts if it has any; without the path ``out``."""
+    texts = _training(run, out)
+    if "test" in run.scores:
+        hypotheses = run.scores["test"]["hypotheses"]
+        texts[hypotheses] = run.file(hypotheses).read_text(encoding="utf-8")
+        texts[SCORES_FILE] = without_paths(run.file(SCORES_FILE).read_text(encoding="utf-8"), out)
+    return texts
 
 
 def _training(run: RunFolder, out: Path) -> dict[str, str]:

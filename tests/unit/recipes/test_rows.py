@@ -499,7 +499,7 @@ def test_whole_descriptions_have_the_learning_rate_of_the_lowest_loss_and_one_de
         assert command[command.index("--finetune-from-model") + 1] == f"{low}/denoiser/checkpoints/checkpoint_best.pt"
         assert command[command.index("--lr") + 1] == "0.004"
         assert command[command.index("--max-source-positions") + 1] == "512"
-    assert recipes.calls()[-1][:4] == ["-m", "lmfusion.report.table", f"{low}/lead", f"{high}/denoising"]
+    assert recipes.calls()[-1] == ["recipes/rates_table.py", str(recipes.out)]
     assert "no nowhere.sh" in recipes.run("debian_synopsis/whole.sh", ROWS="nowhere").stderr
 
 
