@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import regex
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 
 from lmfusion.errors import InputError
 from lmfusion.scoring.bleu import reference_streams
 from lmfusion.scoring.bleu_metric import make_metric
+from lmfusion.scoring.unicode_words import SPACELESS
 
 LENGTHS = (10, 20, 30)
 """Upper ends of the parts by length, in words of the source."""
@@ -22,6 +24,7 @@ RARE = 5
 """A word that the training targets have less often than this is rare."""
 LENGTH, RARITY, COPIES, PHRASES = "words in the source", "rare words", "names", "phrases of the LM's text"
 _split = Tokenizer13a()
+_CHARACTER = regex.compile(rf"[[\p{{L}}\p{{N}}]&&[{SPACELESS}]]\p{{M}}*", regex.V1)
 
 
 @dataclass(frozen=True)
@@ -48,8 +51,8 @@ class PartScores:
 
 
 def words(line: str) -> list[str]:
-    """Split a line as sacreBLEU's 13a does."""
-    return str(_split(line)).split()
+    """Split a line as sacreBLEU's 13a does; where a script has no spaces between words, each character is a word."""
+    return str(_split(line if line.isascii() else _CHARACTER.sub(r" \g<0> ", line))).split()
 
 
 def parts(

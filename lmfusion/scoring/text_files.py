@@ -51,7 +51,7 @@ def _why_no_text(path: PathLike, number: int, raw: bytes, error: UnicodeDecodeEr
         return f"{path} is UTF-16. Convert it first: iconv -f UTF-16 -t UTF-8 {path}"
     return (
         f"{path}, line {number}, is not UTF-8 text (byte 0x{raw[error.start]:02x} at position {error.start}). "
-        f"Convert the file first, for example: iconv -f LATIN1 -t UTF-8 {path}"
+        f"Convert it from its own encoding first: iconv -f ENCODING -t UTF-8 {path}"
     )
 
 

@@ -67,6 +67,16 @@ def test_untranslated_words_stand_in_the_source_and_not_in_the_reference() -> No
     assert math.isnan(untranslated(["1"], ["2"], ["3 ."]))
 
 
+def test_text_without_spaces_is_divided_by_its_characters() -> None:
+    sources = ["画像を表示する", "GNUの画像を表示するプログラムです。", "ภาพนี้ดี"]
+    references = ["shows images", "a GNU program that shows images.", "a good image"]
+    lengths = {part.name: part.lines for part in parts(sources, references) if part.question == LENGTH}
+    assert lengths == {"1 to 10": (0, 2), "11 to 20": (1,)}, "7; GNU, 15 characters and a stop; 5 with their marks"
+    assert names_of(sources[1], references[1]) == {"GNU"}
+    divided = parts(references, sources, training_targets=["画像を表示する"] * 5)
+    assert [part.lines for part in divided if part.question == RARITY] == [(0,), (1, 2)]
+
+
 def test_the_command_writes_table_and_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name, lines in {"src": SOURCES, "ref": TARGETS, **SYSTEMS, "train": TRAINING}.items():
         (tmp_path / name).write_text("\n".join([*lines, ""]), encoding="utf-8")
