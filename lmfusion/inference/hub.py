@@ -28,6 +28,7 @@ from lmfusion.inference.search_settings import (
     check_texts,
     why_it_ended,
 )
+from lmfusion.inference.unknown_symbols import of_model
 from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
 from lmfusion.text.kit import from_state
@@ -36,8 +37,7 @@ from lmfusion.text.opening import clean
 
 _ODD_CONTENT = (
     *(TypeError, ValueError, LookupError, AttributeError, AssertionError, ArithmeticError, RuntimeError, OSError),
-    ImportError,
-    OmegaConfBaseException,
+    *(ImportError, OmegaConfBaseException),
 )
 """Exceptions that fairseq raises at a configuration with values of the wrong types."""
 
@@ -110,9 +110,16 @@ class Translator(hub_utils.GeneratorHubInterface):
         check_texts(sentences)
         if kwargs.get("nbest", 1) != 1:
             raise InputError(f"nbest {kwargs['nbest']}: translate gives the best text of each sentence; ask generate.")
-        found = self.generate([self.encode(text) for text in sentences if text.strip()], beam, verbose, **kwargs)
+        tokens, unknown = [self.encode(text) if text.strip() else None for text in sentences], of_model(self)
+        for number, (text, ids) in enumerate(zip(sentences, tokens), start=1):
+            unknown.check_source(number, text, 0 if ids is None else int((ids == self.src_dict.unk()).sum()))
+        found = self.generate([ids for ids in tokens if ids is not None], beam, verbose, **kwargs)
         best = iter(self.decode(hypotheses[0]["tokens"]) for hypotheses in found)
-        return [next(best) if text.strip() else "" for text in sentences]
+        texts = [next(best) if text.strip() else "" for text in sentences]
+        for number, text in enumerate(texts, start=1):
+            unknown.check_translation(number, [text])
+        unknown.finish()
+        return texts
 
     def generate(self, tokenized_sentences: Any, beam: int = 5, *args: Any, **kwargs: Any) -> Any:
         """Return the hypotheses of each sentence, best first; an empty list without sentences.

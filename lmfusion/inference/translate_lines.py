@@ -16,7 +16,7 @@ from torch import Tensor
 from lmfusion.errors import InputError
 from lmfusion.inference.hub import Translator
 from lmfusion.inference.search_settings import check_settings
-from lmfusion.inference.unknown_symbols import UnknownSymbols
+from lmfusion.inference.unknown_symbols import UnknownSymbols, of_model
 from lmfusion.text.opening import clean
 
 logger = logging.getLogger(__name__)
@@ -90,24 +90,13 @@ def translate_lines(
     """
     model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens = search.batch_size, None
     model.after_batch = done or model.after_batch
-    first, unknown = 1, _unknown_symbols(model, is_dialogue=not ahead)
+    first, unknown = 1, of_model(model, is_dialogue=not ahead)
     for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
         for number, found in enumerate(_translate(model, window, search, first, unknown), start=first):
             unknown.check_translation(number, (each.text for each in found))
             yield found
         first += len(window)
     unknown.finish()
-
-
-def _unknown_symbols(model: Translator, *, is_dialogue: bool) -> UnknownSymbols:
-    def symbols(line: str) -> list[str]:
-        return str(model.apply_bpe(model.tokenize(clean(line)))).split()
-
-    def is_known(symbol: str) -> bool:
-        return bool(model.src_dict.index(symbol) != model.src_dict.unk())
-
-    word = model.tgt_dict.unk_word
-    return UnknownSymbols(symbols, is_known, word, cure="--unkpen 100", is_dialogue=is_dialogue)
 
 
 def _translate(

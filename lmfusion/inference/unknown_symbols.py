@@ -7,6 +7,9 @@ import unicodedata
 from collections.abc import Callable, Iterable
 from typing import Literal
 
+from fairseq.hub_utils import GeneratorHubInterface
+
+from lmfusion.text.opening import clean
 from lmfusion.text.printable import printable, standing_alone
 
 logger = logging.getLogger(__name__)
@@ -91,6 +94,19 @@ class UnknownSymbols:
             if normal != line and (fewer := self._unknown(self._symbols(normal))) < len(unknown):
                 return f"{said}; in Unicode's form {form} {fewer or 'none'}: convert the text, uconv -x {rule}"
         return said
+
+
+def of_model(model: GeneratorHubInterface, *, is_dialogue: bool = False) -> UnknownSymbols:
+    """Return what warns of the symbols that a loaded model does not know."""
+
+    def symbols(line: str) -> list[str]:
+        return str(model.apply_bpe(model.tokenize(clean(line)))).split()
+
+    def is_known(symbol: str) -> bool:
+        return bool(model.src_dict.index(symbol) != model.src_dict.unk())
+
+    word = model.tgt_dict.unk_word
+    return UnknownSymbols(symbols, is_known, word, cure="--unkpen 100", is_dialogue=is_dialogue)
 
 
 def _shown(symbol: str) -> str:

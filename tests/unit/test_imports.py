@@ -15,7 +15,7 @@ LAYERS = [
     ["lmfusion.errors", "lmfusion.plain_operations", "lmfusion.registration"],
     ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
     ["lmfusion.operations"],
-    ["lmfusion.inference.int8"],
+    ["lmfusion.inference.int8", "lmfusion.inference.unknown_symbols"],
     [f"lmfusion.lm.{name}" for name in ("freezing", "pooling", "precision", "symbols", "task_value", "vocabulary")],
     ["lmfusion.lm.stack", "lmfusion.lm.recomputation"],
     ["lmfusion.lm.interface"],
@@ -30,7 +30,7 @@ LAYERS = [
     ["lmfusion.convert", "lmfusion.described", "lmfusion.inspection"],
     ["lmfusion.fairseq_patches"],
     ["lmfusion.plugin", "lmfusion.inference.search_settings", "lmfusion.inference.hub", "lmfusion.hydra_configs"],
-    ["lmfusion.inference.translate_lines", "lmfusion.inference.packing", "lmfusion.inference.unknown_symbols"],
+    ["lmfusion.inference.translate_lines", "lmfusion.inference.packing"],
     ["lmfusion.inference"],
     ["lmfusion", "lmfusion.models"],  # the public API
     ["lmfusion.planning"],

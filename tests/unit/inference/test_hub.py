@@ -32,6 +32,7 @@ def translator(monkeypatch: pytest.MonkeyPatch) -> Translator:
     torch.nn.Module.__init__(made)
     made.max_positions = (5, 1024)
     made.task = SimpleNamespace(cfg=SimpleNamespace(truncate_source=False))
+    made.src_dict = made.tgt_dict = SimpleNamespace(unk=lambda: 0, unk_word="<unk>")
     return made
 
 
@@ -135,6 +136,15 @@ def test_another_language_than_the_models_is_refused_with_its_own() -> None:
 def test_a_line_without_a_word_stays_empty(translator: Translator) -> None:
     assert translator.translate(["", " ", "\t"]) == ["", "", ""]
     assert translator.translate("") == ""
+
+
+def test_symbols_that_the_model_does_not_know_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    model = lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf")
+    caplog.clear()
+    model.translate(["A small server.", "", "A 漢 server.", "漢"], max_len_b=5)
+    said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert [text for text in said if "漢" in text] == ["line 3: 1 of 5 symbols is unknown to the model (漢)"]
+    assert "<unk> in the source of 2 lines" in said
 
 
 def test_weights_that_are_no_numbers_are_named() -> None:
