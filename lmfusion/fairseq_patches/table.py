@@ -193,13 +193,7 @@ TABLE: tuple[Patch, ...] = (
         "rate for everything.",
         "never: ours alone",
     ),
-    Patch(
-        "fairseq.models.ema.ema:EMA",
-        "__init__",
-        moving_average.copy_what_does_not_move,
-        "--store-ema with a language model inside ends in a RuntimeError (code points of its dictionary, in bytes, "
-        "times a decay), and would round a frozen LM's weights.",
-    ),
+    *moving_average.ROWS,
     Patch(
         "fairseq.tasks.fairseq_task:FairseqTask",
         "build_bpe",

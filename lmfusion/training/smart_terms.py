@@ -134,4 +134,5 @@ def switch_on_average(cfg: Any) -> bool:
                 "there is one average of the weights. Give both the same number, or leave --store-ema out."
             )
         average["store_ema"], average["ema_decay"] = True, cfg.bregman_momentum
+        average["ema_fp32"] = True  # a hundredth of a small change is nothing in half precision
     return needed
