@@ -46,9 +46,14 @@ def counts(spec: HeadSpec, logits: Tensor, target: Tensor, loss: Tensor) -> dict
 
 
 def pearson(n: float, x: float, y: float, xx: float, yy: float, xy: float) -> float:
-    """Return Pearson's r from sums of n pairs: of x, y, their squares and products; nan where one does not vary."""
-    spread = (xx - x * x / n) * (yy - y * y / n)
-    return float((xy - x * y / n) / np.sqrt(spread)) if spread > 0 else float("nan")
+    """Return Pearson's r from sums of n pairs: of x, y, their squares and products; nan where one does not vary.
+
+    What varies less than float32 resolves, in which x and y were computed, does not vary.
+    """
+    spreads = [xx - x * x / n, yy - y * y / n]
+    if any(spread <= np.finfo(np.float32).eps ** 2 * squares for spread, squares in zip(spreads, (xx, yy))):
+        return float("nan")
+    return float((xy - x * y / n) / np.sqrt(spreads[0] * spreads[1]))
 
 
 def f1(true_positive: float, predicted: float, positive: float) -> float:

@@ -168,6 +168,15 @@ def test_a_constant_prediction_has_no_correlation() -> None:
     assert np.isnan(measures.correlation([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]))
 
 
+@pytest.mark.parametrize("rows", [2, 7, 300, 2999])
+def test_one_prediction_for_all_has_no_correlation(rows: int) -> None:
+    generator = torch.Generator().manual_seed(rows)
+    for value in torch.rand(40, generator=generator).double() * 5:
+        wanted = torch.rand(rows, generator=generator).double()
+        sums = (value.repeat(rows).sum(), wanted.sum(), (value**2).repeat(rows).sum(), wanted.square().sum())
+        assert np.isnan(measures.pearson(rows, *map(float, sums), float((value * wanted).sum())))
+
+
 def test_measures_of_written_labels() -> None:
     assert measures.measured(CLASS, ["bad", "good"], ["bad", "bad"]) == {"accuracy": 0.5}
     assert measures.measured(TAGS, ["N V", "V"], ["N N", "V"])["accuracy"] == pytest.approx(2 / 3)

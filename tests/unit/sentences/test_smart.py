@@ -127,6 +127,20 @@ def test_smoothness_is_the_distance_at_changed_embeddings(make_heads: Any, name:
     assert model.lm.token_embedding.weight.grad.abs().sum() > 0
 
 
+def test_each_term_is_added_with_its_weight(make_heads: Any) -> None:
+    model = make_heads().train()
+    averaged = copy.deepcopy(model)
+    with torch.no_grad():
+        for each in averaged.heads.parameters():
+            each.mul_(1.5)
+    plain, _ = criterion().task_loss(model, "mood", PART, 0)
+    weighted = criterion(smart_weight=2.0, smart_epsilon=0.5, smart_step_size=1.0, bregman_weight=3.0)
+    loss, log = weighted.task_loss(model, "mood", PART, 0, averaged)
+    terms = 2 * float(log["mood"]["smart"]) + 3 * float(log["mood"]["bregman"])
+    assert float(loss) == pytest.approx(float(plain) + terms, rel=1e-5)
+    assert min(log["mood"]["smart"], log["mood"]["bregman"]) > 1e-3
+
+
 @pytest.mark.parametrize("precision", [torch.float16, torch.bfloat16])
 def test_in_half_precision_it_works_with_changes_that_are_not_rounded_away(
     make_heads: Any, precision: torch.dtype
