@@ -28,11 +28,12 @@ TASK = TASKS["debian_synopsis"]
 HEADING = "Whole descriptions"
 RESULTS = TASK.recipe / "results/whole"
 PREFIX = "rate-"
+BASELINE = "baseline"
 NOTE = (
-    "ROUGE F1, and the difference in ROUGE-1 to lead, the description's first sentence, with its 95% interval (paired "
-    "bootstrap over sentences; one seed, so no interval knows its spread). Loss: the lowest on validation, in bits a "
-    "symbol with label smoothing, by learning rate; the rate in bold was chosen by it and alone is scored. Copied: the "
-    "share of a system's words that stand in the description, of the references' {copied:.0%}."
+    "ROUGE F1, and differences in ROUGE-1 to lead, the description's first sentence, and to the baseline, with 95% "
+    "intervals (paired bootstrap over sentences; one seed, so none of them knows its spread). Loss: the lowest on "
+    "validation, in bits a symbol with label smoothing, by learning rate; the rate in bold was chosen by it and "
+    "alone is scored. Copied: the share of a system's words that stand in the description, of the references' {copied:.0%}."
 )
 
 
@@ -79,27 +80,37 @@ def _rate(run: Path) -> str:
 def table(rows: Sequence[Row], sources: Sequence[str], references: Sequence[str]) -> str:
     """Return Markdown: a line for each row, by ROUGE-1."""
     texts = {row.name: row.hypotheses() for row in rows}
-    others = {f"row {name}": lines for name, lines in texts.items() if name != LEAD}
-    results = rouge_significance.paired_bootstrap(texts[LEAD], others, references)
-    found = {row.name: results[3 * place : 3 * place + 3] for place, row in enumerate(rows)}
+    others = {name: _compared(texts, name, references) for name in (LEAD, BASELINE) if name in texts}
+    found = others[LEAD]
     rates = sorted({rate for row in rows for rate in row.losses}, key=float)
-    lines = [
-        f"| row | ROUGE-1 | -2 | -L | to lead | copied | {' | '.join(f'loss at {rate}' for rate in rates)} |",
-        f"|---|---:|---:|---:|---:|---:|{'---:|' * len(rates)}",
-    ]
-    for row in sorted(rows, key=lambda row: -found[row.name][0].f1):
-        copied = _copied(texts[row.name], sources)
-        cells = [f"{each.f1:.2f}" for each in found[row.name]]
-        cells += [_difference(found[row.name][0], found[LEAD][0]), f"{copied:.0%}"]
-        lines.append(f"| {row.name} | {' | '.join([*cells, *(_loss(row, rate) for rate in rates)])} |")
-    return "\n\n".join(["\n".join(lines), NOTE.format(copied=_copied(references, sources)), results[0].signature])
+    heads = ["row", "ROUGE-1", "-2", "-L", *(f"to {name}" for name in others), "copied"]
+    heads += [f"loss at {rate}" for rate in rates]
+    lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
+    for name in sorted(texts, key=lambda name: -found[name][0].f1):
+        row = next(row for row in rows if row.name == name)
+        cells = [name, *(f"{each.f1:.2f}" for each in found[name])]
+        cells += [_difference(each[name][0], each[other][0]) for other, each in others.items()]
+        cells += [f"{_copied(texts[name], sources):.0%}", *(_loss(row, rate) for rate in rates)]
+        lines.append(f"| {' | '.join(cells)} |")
+    note = NOTE.format(copied=_copied(references, sources))
+    return "\n\n".join(["\n".join(lines), note, found[LEAD][0].signature])
 
 
-def _difference(row: PairedRouge, lead: PairedRouge) -> str:
+def _compared(
+    texts: Mapping[str, Sequence[str]], first: str, references: Sequence[str]
+) -> dict[str, list[PairedRouge]]:
+    """Return ROUGE-1, -2 and -L of each row, with its bootstrap against one of them."""
+    others = {f"row {name}": lines for name, lines in texts.items() if name != first}
+    results = rouge_significance.paired_bootstrap(texts[first], others, references, sentence_marker=None)
+    names = [first, *(name for name in texts if name != first)]
+    return {name: results[3 * place : 3 * place + 3] for place, name in enumerate(names)}
+
+
+def _difference(row: PairedRouge, other: PairedRouge) -> str:
     if row.difference_interval is None:
         return ""
     low, high = row.difference_interval
-    return f"{row.f1 - lead.f1:+.2f} ({low:+.2f} to {high:+.2f})"
+    return f"{row.f1 - other.f1:+.2f} ({low:+.2f} to {high:+.2f})"
 
 
 def _loss(row: Row, rate: str) -> str:

@@ -53,7 +53,8 @@ def test_each_row_has_its_scores_its_losses_and_what_it_copies(
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("|")]
     assert len(lines) == 4, "lead and the baseline"
     # of lead's four words three are among the reference's four; of its three pairs of words one is
-    assert lines[2].startswith("| lead | 75.00 | 33.33 | 75.00 |  | 100% |")
+    assert lines[2].startswith("| lead | 75.00 | 33.33 | 75.00 |  | +32.14 (")
+    assert lines[2].endswith("| 100% |  |  |")
     # of the baseline's three words "for" and, of every second, "images": 2 * 2/7 and 2 * 1/7, in the mean 42.86
     assert lines[3].startswith("| baseline | 42.86 |")
     assert "| -32.14 (" in lines[3]
