@@ -33,7 +33,8 @@ NOTE = (
     "ROUGE F1, and differences in ROUGE-1 to lead, the description's first sentence, and to the baseline, with 95% "
     "intervals (paired bootstrap over sentences; one seed, so none of them knows its spread). Loss: the lowest on "
     "validation, in bits a symbol with label smoothing, by learning rate; the rate in bold was chosen by it and "
-    "alone is scored. Copied: the share of a system's words that stand in the description, of the references' {copied:.0%}."
+    "alone is scored. Copied: the share of a system's words that stand in the description, of the references' "
+    "{copied:.0%}."
 )
 
 
