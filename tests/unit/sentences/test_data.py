@@ -28,6 +28,7 @@ from lmfusion.training.sentence_data import (
 from lmfusion.training.sentence_data import (
     batch as joined_batch,
 )
+from lmfusion.training.sentences import SentencesConfig, SentencesTask
 
 CLASS = HeadSpec("mood", "class", None, ("bad", "good"))
 SAME = HeadSpec("same", "binary", "concat", ("0", "1"))
@@ -111,6 +112,31 @@ def data(*counts: int, training: bool = True) -> SentenceData:
 def order(given: SentenceData, **changes: Any) -> list[list[int]]:
     values = {"joint": False, "count": None, "workers": 1, "seed": 1, **changes}
     return training_batches(given, [2, 4, 3], **values)
+
+
+def task(**given: Any) -> SentencesTask:
+    """The task of the three kinds of examples, as its flags make it."""
+    cfg = SentencesConfig(data="a=x:b=y:c=z", batch_size=4, seed=1)
+    for name, value in given.items():
+        setattr(cfg, name, value)
+    return SentencesTask(cfg)
+
+
+@pytest.mark.parametrize("schedule", ["round_robin", "joint"])
+def test_the_flag_of_the_schedule_says_what_a_batch_holds_and_each_epoch_has_an_order_of_its_own(schedule: str) -> None:
+    given = data(20, 9, 5)
+    orders = []
+    for epoch in (1, 2):
+        made = task(schedule=schedule).get_batch_iterator(given, epoch=epoch)
+        orders.append(list(made.batch_sampler(given, epoch)))
+    owners = {frozenset(given.items[index].task for index in batch) for batch in orders[0]}
+    assert owners == ({frozenset({0, 1, 2})} if schedule == "joint" else {frozenset({each}) for each in range(3)})
+    assert orders[0] != orders[1]
+
+
+def test_the_flag_of_the_gradients_switches_projection_on() -> None:
+    assert task(schedule="joint", gradients="pcgrad").task_gradients.projected
+    assert not task(schedule="joint").task_gradients.projected
 
 
 @pytest.mark.parametrize("workers", [1, 2, 3])

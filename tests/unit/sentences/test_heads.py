@@ -24,6 +24,15 @@ def test_pairs_are_joined_as_the_documents_say() -> None:
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_heads_drop_out_what_they_read_in_training_alone(make_heads: Any, dropout: float) -> None:
+    model = make_heads(head_dropout=dropout)
+    assert torch.equal(model("mood", [A]), model("mood", [A]))
+    model.train()
+    assert torch.equal(model("mood", [A]), model("mood", [A])) == (dropout == 0)
+
+
+@torch.no_grad()
 def test_logits_have_the_shape_of_their_kind(make_heads: Any) -> None:
     model = make_heads()
     assert model("mood", [A]).shape == (2, 3)
