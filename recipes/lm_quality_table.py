@@ -16,7 +16,7 @@ from lowest_loss import validation_loss
 from study import into_page
 from study.task import TASKS, read_lines
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, exit_status
 from lmfusion.report.compare import compare_systems
 from lmfusion.report.page.figure import Figure, drawing, finish, plain_numbers
 from lmfusion.runs.run_folder import RunFolder
@@ -107,21 +107,20 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, required=True, help="sentence pairs that the translation models saw")
     parser.add_argument("--into", type=Path, metavar="PAGE", help="renew the table in this page of Markdown")
     args = parser.parse_args()
-    try:
-        points = read(args.out, args.updates)
-        figure = draw(points, args.pairs)
-        (args.out / "lm-quality.svg").write_text(figure.svg, encoding="utf-8")
-        shown = table(points, read_lines(TASKS["debian_ende"].corpus, "test.de"))
-        parts = f"# {HEADING}\n\n{shown}\n\n![{figure.title}]({figure.name}.svg)\n\n{figure.caption}\n"
-        (args.out / "report.md").write_text(parts, encoding="utf-8")
-        print(shown)
-        if args.into:
-            RESULTS.mkdir(parents=True, exist_ok=True)
-            into_page.fill(args.into, args.out, RESULTS, "lm_quality", f"{args.pairs}")
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status(lambda: _report(args))
+
+
+def _report(args: argparse.Namespace) -> None:
+    points = read(args.out, args.updates)
+    figure = draw(points, args.pairs)
+    (args.out / "lm-quality.svg").write_text(figure.svg, encoding="utf-8")
+    shown = table(points, read_lines(TASKS["debian_ende"].corpus, "test.de"))
+    parts = f"# {HEADING}\n\n{shown}\n\n![{figure.title}]({figure.name}.svg)\n\n{figure.caption}\n"
+    (args.out / "report.md").write_text(parts, encoding="utf-8")
+    print(shown)
+    if args.into:
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        into_page.fill(args.into, args.out, RESULTS, "lm_quality", f"{args.pairs}")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from study import into_page
 from study.results import small
 from study.task import LEAD, TASKS
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, exit_status
 from lmfusion.runs.run_folder import RUN_FILE, RunFolder
 from lmfusion.scoring import rouge_significance, text_files
 from lmfusion.scoring.buckets import words
@@ -42,7 +42,6 @@ NOTE = (
 class Row:
     """A row at each of its learning rates, and the one that is scored."""
 
-    name: str
     losses: Mapping[str, float]
     """Lowest validation loss by learning rate; none of a row that trains nothing."""
     rate: str
@@ -53,8 +52,8 @@ class Row:
         return text_files.read_lines(self.run.hypotheses("test"))
 
 
-def read(folder: Path) -> list[Row]:
-    """Return the rows of a folder that are scored, lead first.
+def read(folder: Path) -> dict[str, Row]:
+    """Return the rows of a folder that are scored, by name.
 
     Raises:
         InputError: there is none beside lead, or it is scored at two rates.
@@ -68,30 +67,29 @@ def read(folder: Path) -> list[Row]:
             raise InputError(f"{path}: {path.name} is scored at another rate as well. Move one of the two away.")
         tried = [each for each in runs if each.name == path.name and runs[each].step("train")]
         losses = {_rate(each): validation_loss(each) for each in sorted(tried, key=lambda each: float(_rate(each)))}
-        rows[path.name] = Row(path.name, losses, _rate(path), run)
+        rows[path.name] = Row(losses, _rate(path), run)
     if LEAD not in rows or len(rows) < 2:
         raise InputError(f"{folder}: holds no scored row beside {LEAD}. Run whole.sh, which resumes where it stopped.")
-    return sorted(rows.values(), key=lambda row: row.name != LEAD)
+    return rows
 
 
 def _rate(run: Path) -> str:
     return run.parent.name.removeprefix(PREFIX)
 
 
-def table(rows: Sequence[Row], sources: Sequence[str], references: Sequence[str]) -> str:
+def table(rows: Mapping[str, Row], sources: Sequence[str], references: Sequence[str]) -> str:
     """Return Markdown: a line for each row, by ROUGE-1."""
-    texts = {row.name: row.hypotheses() for row in rows}
+    texts = {name: row.hypotheses() for name, row in rows.items()}
     others = {name: _compared(texts, name, references) for name in (LEAD, BASELINE) if name in texts}
     found = others[LEAD]
-    rates = sorted({rate for row in rows for rate in row.losses}, key=float)
+    rates = sorted({rate for row in rows.values() for rate in row.losses}, key=float)
     heads = ["row", "ROUGE-1", "-2", "-L", *(f"to {name}" for name in others), "copied"]
     heads += [f"loss at {rate}" for rate in rates]
     lines = [f"| {' | '.join(heads)} |", f"|---|{'---:|' * (len(heads) - 1)}"]
     for name in sorted(texts, key=lambda name: -found[name][0].f1):
-        row = next(row for row in rows if row.name == name)
         cells = [name, *(f"{each.f1:.2f}" for each in found[name])]
         cells += [_difference(each[name][0], each[other][0]) for other, each in others.items()]
-        cells += [f"{_copied(texts[name], sources):.0%}", *(_loss(row, rate) for rate in rates)]
+        cells += [f"{_copied(texts[name], sources):.0%}", *(_loss(rows[name], rate) for rate in rates)]
         lines.append(f"| {' | '.join(cells)} |")
     note = NOTE.format(copied=_copied(references, sources))
     return "\n\n".join(["\n".join(lines), note, found[LEAD][0].signature])
@@ -135,9 +133,8 @@ def keep(folder: Path, results: Path) -> int:
     Raises:
         InputError: as ``read``.
     """
-    names = {row.name for row in read(folder)}
-    count = 0
-    for path in sorted(each for each in folder.glob(f"{PREFIX}*/*") if each.name in names):
+    rows, count = read(folder), 0
+    for path in sorted(each for each in folder.glob(f"{PREFIX}*/*") if each.name in rows):
         kept = results / path.relative_to(folder)
         if kept.is_dir():
             continue
@@ -151,25 +148,24 @@ def keep(folder: Path, results: Path) -> int:
 def main() -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description="The table of debian_synopsis/whole.sh.")
-    parser.add_argument("out", type=Path, help="the folder of whole.sh, or committed results")
+    parser.add_argument("out", type=Path, help="the folder of whole.sh")
     parser.add_argument(
         "--add-results", action="store_true", help=f"copy what is scored to {RESULTS}, and show all there"
     )
     parser.add_argument("--into", type=Path, metavar="PAGE", help="renew the table in this page of Markdown")
     args = parser.parse_args()
-    try:
-        if args.add_results:
-            print(f"{keep(args.out, RESULTS)} runs copied into {RESULTS}")
-        rows = read(RESULTS if args.add_results else args.out)
-        shown = table(rows, TASK.lines("test", TASK.sides[0]), TASK.lines("test", TASK.sides[1]))
-        (args.out / "report.md").write_text(f"# {HEADING}\n\n{shown}\n", encoding="utf-8")
-        print(shown)
-        if args.into:
-            into_page.fill(args.into, args.out, RESULTS, TASK.name, RESULTS.name)
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status(lambda: _report(args))
+
+
+def _report(args: argparse.Namespace) -> None:
+    if args.add_results:
+        print(f"{keep(args.out, RESULTS)} runs copied into {RESULTS}")
+    rows = read(RESULTS if args.add_results else args.out)
+    shown = table(rows, TASK.lines("test", TASK.sides[0]), TASK.lines("test", TASK.sides[1]))
+    (args.out / "report.md").write_text(f"# {HEADING}\n\n{shown}\n", encoding="utf-8")
+    print(shown)
+    if args.into:
+        into_page.fill(args.into, args.out, RESULTS, TASK.name, RESULTS.name)
 
 
 if __name__ == "__main__":

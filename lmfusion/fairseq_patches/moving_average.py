@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Callable
 
 from torch import Tensor, nn
@@ -38,7 +38,8 @@ def copy_what_does_not_move(original: Callable[..., None]) -> Callable[..., None
 
     def init(self: Any, model: nn.Module, config: Any, device: Any = None, skip_keys: Any = None) -> None:
         original(self, model, config, device, {*(skip_keys or ()), *fixed_entries(model)})
-        for name, known in further_names(self.model).items():
+        self.further_names = further_names(self.model)  # which names share a tensor stays so: not for every step
+        for name, known in self.further_names.items():
             if known in self.fp32_params:
                 self.fp32_params[name] = self.fp32_params[known]
 
@@ -48,7 +49,7 @@ def copy_what_does_not_move(original: Callable[..., None]) -> Callable[..., None
 class _EachTensorOnce:
     """What ``EMA`` reads of a model, its state dict, without the further names of tensors."""
 
-    def __init__(self, model: nn.Module, left_out: set[str]) -> None:
+    def __init__(self, model: nn.Module, left_out: Container[str]) -> None:
         self._model, self._left_out = model, left_out
 
     def state_dict(self) -> dict[str, Any]:
@@ -60,7 +61,7 @@ def average_each_tensor_once(original: Callable[..., None]) -> Callable[..., Non
     """Make a step of fairseq's ``EMA`` decay a tensor once, however many names its state dict has for it."""
 
     def step(self: Any, new_model: nn.Module, updates: Any = None) -> None:
-        original(self, _EachTensorOnce(new_model, set(further_names(self.model))), updates)
+        original(self, _EachTensorOnce(new_model, self.further_names), updates)
 
     return step
 

@@ -110,16 +110,16 @@ class Translator(hub_utils.GeneratorHubInterface):
         check_texts(sentences)
         if kwargs.get("nbest", 1) != 1:
             raise InputError(f"nbest {kwargs['nbest']}: translate gives the best text of each sentence; ask generate.")
-        tokens, unknown = [self.encode(text) if text.strip() else None for text in sentences], of_model(self)
-        for number, (text, ids) in enumerate(zip(sentences, tokens), start=1):
-            unknown.check_source(number, text, 0 if ids is None else int((ids == self.src_dict.unk()).sum()))
-        found = self.generate([ids for ids in tokens if ids is not None], beam, verbose, **kwargs)
-        best = iter(self.decode(hypotheses[0]["tokens"]) for hypotheses in found)
-        texts = [next(best) if text.strip() else "" for text in sentences]
-        for number, text in enumerate(texts, start=1):
-            unknown.check_translation(number, [text])
+        tokens, texts, unknown = {}, {}, of_model(self)
+        for number, text in enumerate(sentences, start=1):
+            if text.strip():
+                tokens[number] = self.encode(text)
+                unknown.check_source(number, text, int((tokens[number] == self.src_dict.unk()).sum()))
+        for number, found in zip(tokens, self.generate(list(tokens.values()), beam, verbose, **kwargs)):
+            texts[number] = self.decode(found[0]["tokens"])
+            unknown.check_translation(number, [texts[number]])
         unknown.finish()
-        return texts
+        return [texts.get(number, "") for number, _ in enumerate(sentences, start=1)]
 
     def generate(self, tokenized_sentences: Any, beam: int = 5, *args: Any, **kwargs: Any) -> Any:
         """Return the hypotheses of each sentence, best first; an empty list without sentences.

@@ -18,7 +18,7 @@ from statistics import mean, stdev
 
 from study import into_page
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, exit_status
 
 MEASURES = {"section": "section_accuracy", "synopsis": "synopsis_accuracy", "similarity": "similarity_r"}
 AVERAGE = "average"
@@ -107,21 +107,20 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--save", type=Path, required=True, help="folder for report.md and figures.tsv")
     parser.add_argument("--into", type=Path, help="page whose part of this table is renewed; figures go to results/")
     args = parser.parse_args(words)
-    try:
-        found = [value for row in args.rows for seed in args.seeds for value in values(args.folder, row, seed)]
-        print(shown := table(found, args.rows))
-        seeds = " ".join(map(str, args.seeds))
-        note = f"Test sets; mean ± standard deviation over seeds {seeds}; accuracy, of similarity Pearson's r."
-        args.save.mkdir(parents=True, exist_ok=True)
-        (args.save / "report.md").write_text(f"# {HEADINGS[args.title]}\n\n{shown}\n\n{note}\n", encoding="utf-8")
-        (args.save / "figures.tsv").write_text(as_tsv(found), encoding="utf-8")
-        if args.into:
-            into_page.fill(args.into, args.save, RESULTS, "sentences", args.title)
-            shutil.copyfile(args.save / "figures.tsv", RESULTS / f"{args.title}.tsv")
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return exit_status(lambda: _report(args))
+
+
+def _report(args: argparse.Namespace) -> None:
+    found = [value for row in args.rows for seed in args.seeds for value in values(args.folder, row, seed)]
+    print(shown := table(found, args.rows))
+    seeds = " ".join(map(str, args.seeds))
+    note = f"Test sets; mean ± standard deviation over seeds {seeds}; accuracy, of similarity Pearson's r."
+    args.save.mkdir(parents=True, exist_ok=True)
+    (args.save / "report.md").write_text(f"# {HEADINGS[args.title]}\n\n{shown}\n\n{note}\n", encoding="utf-8")
+    (args.save / "figures.tsv").write_text(as_tsv(found), encoding="utf-8")
+    if args.into:
+        into_page.fill(args.into, args.save, RESULTS, "sentences", args.title)
+        shutil.copyfile(args.save / "figures.tsv", RESULTS / f"{args.title}.tsv")
 
 
 if __name__ == "__main__":
