@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from lmfusion.errors import InputError
+from lmfusion.errors import exit_status
 from lmfusion.report.page import published
 from lmfusion.runs.run_folder import RunFolder
 
@@ -75,25 +75,25 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def main() -> int:
+def _report(args: argparse.Namespace) -> None:
     """Print the table; run folders without scores are named."""
-    args = parse_args()
     rows: list[tuple[str, Line, Line]] = []
-    try:
-        for path in args.runs:
-            strategy, scores = STRATEGIES.get(args.row or path.name, ""), RunFolder(path).scores
-            if args.data_set and args.data_set in scores:
-                rows.append((path.name, *rouge_lines(scores[args.data_set], strategy, args.data_set)))
-            elif args.pair and any(published.year_of(name) for name in scores):
-                rows.append((path.name, *bleu_lines(scores, strategy, args.pair, args.pairs)))
-            else:
-                print(f"  {path.name}: no scores yet")
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+    for path in args.runs:
+        strategy, scores = STRATEGIES.get(args.row or path.name, ""), RunFolder(path).scores
+        if args.data_set and args.data_set in scores:
+            rows.append((path.name, *rouge_lines(scores[args.data_set], strategy, args.data_set)))
+        elif args.pair and any(published.year_of(name) for name in scores):
+            rows.append((path.name, *bleu_lines(scores, strategy, args.pair, args.pairs)))
+        else:
+            print(f"  {path.name}: no scores yet")
     if rows:
         print(show(rows, published.source()))
-    return 0
+
+
+def main() -> int:
+    """The command line."""
+    args = parse_args()
+    return exit_status(lambda: _report(args))
 
 
 if __name__ == "__main__":

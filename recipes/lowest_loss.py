@@ -10,7 +10,7 @@ import math
 import sys
 from pathlib import Path
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, exit_status
 from lmfusion.runs.run_folder import FINISHED, RunFolder
 
 
@@ -31,23 +31,23 @@ def validation_loss(folder: Path) -> float:
     return float(loss)
 
 
+def _report(folders: list[Path]) -> None:
+    """Print the table and the name."""
+    losses = {folder: validation_loss(folder) for folder in folders}
+    best = min(folders, key=lambda folder: losses[folder])
+    for folder, loss in losses.items():
+        mark = "  <- lowest" if folder == best else ""
+        print(f"  {folder}: validation loss {loss:.3f}{mark}", file=sys.stderr)
+    print(best)
+
+
 def main() -> int:
     """The command line."""
     folders = [Path(word) for word in sys.argv[1:]]
     if not folders:
         print(f"usage: {Path(__file__).name} RUN…", file=sys.stderr)
         return 2
-    try:
-        losses = {folder: validation_loss(folder) for folder in folders}
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    best = min(folders, key=lambda folder: losses[folder])
-    for folder, loss in losses.items():
-        mark = "  <- lowest" if folder == best else ""
-        print(f"  {folder}: validation loss {loss:.3f}{mark}", file=sys.stderr)
-    print(best)
-    return 0
+    return exit_status(lambda: _report(folders))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lowest_loss import validation_loss
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, exit_status
 
 
 def row(folder: Path, lang: str) -> str:
@@ -31,18 +31,18 @@ def row(folder: Path, lang: str) -> str:
     return f"{folder.name}\t{train['sentences']}\t{train['tokens']}\t{perplexity:.2f}"
 
 
+def _report(lang: str, folders: list[Path]) -> None:
+    """Print the table, once all of it is known."""
+    rows = [row(folder, lang) for folder in folders]
+    print("\n".join(["model\tsentences\tsymbols\tperplexity", *rows]))
+
+
 def main() -> int:
     """The command line."""
     if len(sys.argv) < 3:
         print(f"usage: {Path(__file__).name} LANG RUN…", file=sys.stderr)
         return 2
-    try:
-        rows = [row(Path(word), sys.argv[1]) for word in sys.argv[2:]]
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    print("\n".join(["model\tsentences\tsymbols\tperplexity", *rows]))
-    return 0
+    return exit_status(lambda: _report(sys.argv[1], [Path(word) for word in sys.argv[2:]]))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, exit_status
 from lmfusion.report.page.figure import Figure, drawing, finish, legend_below, plain_numbers
 from lmfusion.runs.train_log import TrainLog, read_file
 
@@ -73,23 +73,23 @@ def draw(runs: dict[str, list[Run]]) -> Figure:
         return finish(canvas, "optimizers", TITLE, caption)
 
 
+def _report(out: Path, optimizers: Sequence[str]) -> None:
+    """Write the table and the figure, and print the table."""
+    runs = {name: runs_of(out, name) for name in optimizers}
+    figure, shown = draw(runs), table(runs)
+    (out / "optimizers.svg").write_text(figure.svg, encoding="utf-8")
+    report = f"# {TITLE}\n\n{shown}\n\n![{figure.title}](optimizers.svg)\n\n{figure.caption}\n"
+    (out / "report.md").write_text(report, encoding="utf-8")
+    print(shown)
+
+
 def main(words: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description="Table and figure of recipes/optimizers/study.sh.")
     parser.add_argument("out", type=Path, help="the folder of study.sh")
     parser.add_argument("--optimizers", nargs="+", required=True, help="names in front of the folders' names")
     args = parser.parse_args(words)
-    try:
-        runs = {name: runs_of(args.out, name) for name in args.optimizers}
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    figure, shown = draw(runs), table(runs)
-    (args.out / "optimizers.svg").write_text(figure.svg, encoding="utf-8")
-    report = f"# {TITLE}\n\n{shown}\n\n![{figure.title}](optimizers.svg)\n\n{figure.caption}\n"
-    (args.out / "report.md").write_text(report, encoding="utf-8")
-    print(shown)
-    return 0
+    return exit_status(lambda: _report(args.out, args.optimizers))
 
 
 if __name__ == "__main__":

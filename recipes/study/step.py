@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, exit_status
 from lmfusion.runs.live import die_with_parent, end_with_parent
 from lmfusion.runs.run_folder import FINISHED, RunFolder
 from study import command, layout, search
@@ -81,34 +81,34 @@ def translate_blind(plan: Plan, cell: Cell) -> None:
     script(["-c", words, sys.executable, str(run.path), source, str(run.path / BLIND)], {})
 
 
-def main() -> int:
-    """Run the job that the command line names; the mark is written last."""
-    end_with_parent()
-    out, kind, name, size, seed, mark, *number = sys.argv[1:]
-    try:
-        plan = command.read_plan(Path(out))
-        cell = Cell(name, int(size), int(seed))
-        text = ""
-        if kind == "data":
-            prepare(plan, cell.size)
-        elif kind == "language-model":
-            language_model(plan, name)
-        elif kind == "try":
-            text = try_one(plan, cell, int(number[0])).to_json()
-        elif kind == "choice":
-            text = plan.choose(name, cell.size).to_json()
-        elif kind == "blind":
-            translate_blind(plan, cell)
-        else:
-            row(plan, cell, plan.setting(cell), train_only=kind == "train")
-    except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+def _run(words: list[str]) -> None:
+    """Run the job that the words of the command line name; the mark is written last."""
+    out, kind, name, size, seed, mark, *number = words
+    plan = command.read_plan(Path(out))
+    cell = Cell(name, int(size), int(seed))
+    text = ""
+    if kind == "data":
+        prepare(plan, cell.size)
+    elif kind == "language-model":
+        language_model(plan, name)
+    elif kind == "try":
+        text = try_one(plan, cell, int(number[0])).to_json()
+    elif kind == "choice":
+        text = plan.choose(name, cell.size).to_json()
+    elif kind == "blind":
+        translate_blind(plan, cell)
+    else:
+        row(plan, cell, plan.setting(cell), train_only=kind == "train")
     partial = Path(f"{mark}.partial")
     partial.parent.mkdir(parents=True, exist_ok=True)
     partial.write_text(text, encoding="utf-8")
     shutil.move(partial, mark)
-    return 0
+
+
+def main() -> int:
+    """Run the job of the command line."""
+    end_with_parent()
+    return exit_status(lambda: _run(sys.argv[1:]))
 
 
 if __name__ == "__main__":
