@@ -1,6 +1,6 @@
 """Every cell of the table through the real commands: train, lose the LM files, generate, resume.
 
-3 x 3 fusions, with SHDEMB where the decoder has embeddings, and SHARED. A few of them run by default, all with --slow.
+3 x 3 fusions, with SHDEMB where the decoder has embeddings, and SHARED. One of them runs by default, all with --slow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHDEMB, SHARED = "--share-decoder-input-output-embed", "--share-all-embeddings"
 TIES = {"separate": (), "SHDEMB": (SHDEMB,), "SHARED": (SHARED,)}
 CELLS = [(src, tgt, "separate") for src in FUSIONS for tgt in FUSIONS]
 CELLS += [(src, "none", "SHDEMB") for src in FUSIONS] + [("none", "none", "SHARED")]
-BY_DEFAULT = [("elmo", "none", "SHDEMB"), ("finetune", "finetune", "separate")]
+BY_DEFAULT = [("finetune", "finetune", "separate")]  # ELMo mixes: test_pipeline.py
 every_cell = pytest.mark.parametrize(
     ("src", "tgt", "tie"),
     [pytest.param(*cell, marks=() if cell in BY_DEFAULT else pytest.mark.slow, id="-".join(cell)) for cell in CELLS],

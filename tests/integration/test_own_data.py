@@ -121,6 +121,7 @@ def test_the_commands_that_are_shown_make_the_same_files(files: Path, said: str,
         assert (tmp_path / name).read_bytes() == (files / "data" / "bitext-all" / name).read_bytes()
 
 
+@pytest.mark.slow
 def test_what_seems_wrong_is_said_again_at_the_end(files: Path, tmp_path: Path) -> None:
     for name, language in (("one", "de"), ("two", "en")):
         (tmp_path / name).symlink_to(files / f"train.{language}.gz")

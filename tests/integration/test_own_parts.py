@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +12,6 @@ import pytest
 ROOT = Path(__file__).parents[2]
 OWN = ROOT / "docs" / "own_parts"
 TRAIN = ("--optimizer", "adam", "--lr", "0.01", "--max-tokens", "2000", "--num-workers", "0", "--log-format", "json")
-
-
-def ran(*words: object, status: int = 0) -> str:
-    """A command in a fresh process, for which the user's folder is the first that it hears of lmfusion."""
-    command = [Path(sys.executable).parent / str(words[0]), *words[1:]]
-    done = subprocess.run(
-        [str(word) for word in command],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert done.returncode == status, (done.stdout + done.stderr)[-3000:]
-    return done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -43,7 +26,14 @@ def words_file(commands: Any, tmp_path: Path) -> Path:
 def test_own_family_and_integration_train_resume_generate_and_are_shown(
     commands: Any, lm_files: dict[str, Path], words_file: Path, tmp_path: Path
 ) -> None:
-    """The family on the target side under `mean` and the cloze LM on the source side under it."""
+    """The family on the target side under `elmo`, the cloze LM on the source side under `mean`."""
+
+    def ran(*words: object, status: int = 0) -> str:
+        """A command in a process for which the user's folder is the first that it hears of lmfusion."""
+        done = commands.run(*words)
+        assert done.status == status, done.output[-3000:]
+        return str(done.output)
+
     out = tmp_path / "run"
     words = [commands.bitext, "-s", "en", "-t", "de", "--user-dir", OWN, "--cpu"]
     model = ["--arch", "lmfusion_tiny", "--src-fusion", "mean", "--src-lm", lm_files["src"], "--src-mean-scale", "0.5"]

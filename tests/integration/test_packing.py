@@ -326,6 +326,7 @@ def test_a_stream_is_answered_line_by_line_and_a_reader_may_leave(start: Any, te
     assert process.stderr.read() == b"", "though its input has not ended"
 
 
+@pytest.mark.slow
 def test_a_line_that_is_not_utf8_is_named_after_what_stands_before_it(start: Any, translations: list[str]) -> None:
     out, error = start(**PIPES).communicate(b"\xef\xbb\xbf\n\nA library.\r\ncaf\xe9\nA tool.\n", timeout=120)
     lines = out.decode().splitlines()
@@ -334,6 +335,7 @@ def test_a_line_that_is_not_utf8_is_named_after_what_stands_before_it(start: Any
     assert "line 4" in error.decode()
 
 
+@pytest.mark.slow
 def test_a_pipe_may_stand_for_a_file(start: Any, text: Path, translations: list[str], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     process = start(tmp_path / "fifo", **PIPES)

@@ -33,6 +33,7 @@ def test_raw_text_gives_what_generate_gives(
     assert translated == [sentence.texts[0] for sentence in generated.values()]
 
 
+@pytest.mark.slow
 def test_constraints_stand_in_the_translation(
     commands: Any, decode: Any, cells: Any, full_pass: Any, tmp_path: Path, cell: str
 ) -> None:
