@@ -241,7 +241,7 @@ def _language_model(side: str, config: Mapping[str, Any], weights: Mapping[str, 
 
 def _mix(side: str, config: Mapping[str, Any], weights: Mapping[str, Tensor]) -> Mix | None:
     prefix = f"{_lm_prefix(side, weights).removesuffix('lm.')}mix."
-    if f"{prefix}weights" not in weights:
+    if not {f"{prefix}weights", f"{prefix}gamma"} <= set(weights):  # no mix, or that of an integration of one's own
         return None
     shares = torch.softmax(weights[f"{prefix}weights"].float(), dim=0).tolist()
     names, chosen = state_names(stored_lm(side, config), len(shares)), config.get(f"{side}_lm_layers")

@@ -45,7 +45,9 @@ class _Budget(TorchDispatchMode):
 def _bytes_made(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> int:
     """Return the bytes that an operation allocates from sizes alone, or by expanding tensors; else 0."""
     if any(argument.name == "device" for argument in func._schema.arguments):  # empty, zeros, arange …
-        sizes = {name: value for name, value in kwargs.items() if name not in ("generator", "pin_memory")}
+        sizes = {name: value for name, value in kwargs.items() if name != "pin_memory"}
+        if "generator" in sizes:  # some variants need one, and none is of that device
+            sizes["generator"] = None
         made = func(*args, **{**sizes, "device": torch.device("meta")})
         return max(int(made.numel() * made.element_size()), LEAST)
     tensors = [argument for argument in args if isinstance(argument, Tensor)]

@@ -9,7 +9,7 @@ import shlex
 from typing import Any
 
 import lmfusion
-from lmfusion.commands.parsers import add_command
+from lmfusion.commands.parsers import add_command, add_user_dir
 from lmfusion.errors import InputError
 
 
@@ -32,6 +32,7 @@ def add(commands: Any) -> None:
         help="write a folder of CTranslate2, of a translation model without an LM inside",
     )
     parser.add_argument("--half", action="store_true", help="in half precision: half the size")
+    add_user_dir(parser)
     parser.set_defaults(run=run)
 
 

@@ -51,10 +51,11 @@ def run(args: argparse.Namespace) -> None:
     checkpoint = find_checkpoint(Path(args.model))
     folder = checkpoint.parent.parent if checkpoint.parent.name == "checkpoints" else checkpoint.parent
     facts = inspect_checkpoint(checkpoint).to_dict()
-    card = model_card(folder, facts, licence := _licence(args.licence))
+    own = own_parts(model_config(checkpoint, read_file(checkpoint, mmap=True)))
+    card = model_card(folder, facts, licence := _licence(args.licence), own_parts=own)
     pack(checkpoint, args.out, card=card, licence=licence, half=not args.full, data=args.data, bpe_model=args.spm)
     use = f"lmfusion translate {shlex.quote(str(args.out))}"
-    if own := own_parts(model_config(checkpoint, read_file(checkpoint, mmap=True))):
+    if own:
         use += f" --user-dir DIR, the folder that registers {' and '.join(own)}: hand it on as well"
     print(f"wrote {args.out}, {os.path.getsize(args.out) / 1e6:.1f} MB: {use}")
 

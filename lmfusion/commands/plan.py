@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import lmfusion
-from lmfusion.commands.parsers import add_command
+from lmfusion.commands.parsers import add_command, use_own_parts
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,7 +62,13 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"--share {args.share:g}: give a share of the peak, 1 at most.")
     if args.gpu and args.peak_tflops:
         raise InputError("--gpu and --peak-tflops both say how fast a processor is: give one.")
-    lmfusion.install()
+    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    own.add_argument("--user-dir")
+    folder = own.parse_known_args(args.flags)[0].user_dir
+    if folder is None:
+        lmfusion.install()
+    else:
+        use_own_parts(folder)  # before lmfusion is installed: the flags of all integrations are made then
     from lmfusion.planning.machines import DEFAULT, SHARE, Machine, find
     from lmfusion.planning.plan import Asked, make_plan
 

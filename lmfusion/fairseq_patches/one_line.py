@@ -102,11 +102,21 @@ def _no_batch_size(_: re.Match[str]) -> str:
     return "how large a batch is has not been said: give --max-tokens, or --batch-size (sentences)."
 
 
+def _other_groups(_: re.Match[str]) -> str:
+    return (
+        "the optimizer's state in the checkpoint is that of other groups of weights: give --src-lm-lr-scale, "
+        "--src-lm-freeze-layers and --src-lm-freeze-updates (and those of --tgt-lm) as the run was started with, or "
+        "let the optimizer begin anew (--reset-optimizer)."
+    )
+
+
+_OTHER_GROUPS = r"loaded state dict (has a different number of parameter groups|contains a parameter group .*)"
 _KNOWN: tuple[tuple[type[BaseException], str, Callable[[re.Match[str]], str]], ...] = (
     (FileNotFoundError, r"Dataset not found: (\S+) \((.*)\)", _missing_split),
     (ValueError, r"(\w+) is required!", _missing_choice),
     (AssertionError, r"Must specify batch size either with --max-tokens or --batch-size", _no_batch_size),
     (ValueError, r"(--[\w-]+) (\S+) does not exist", _not_there),
+    (ValueError, _OTHER_GROUPS, _other_groups),
     (Exception, r"Cannot load model parameters from checkpoint (\S+); please ensure .*", _does_not_fit),
     (OSError, r"Model file not found: (.*)", _no_model),
     (RuntimeError, r"Error\(s\) in loading state_dict for (\w+):(.*)", _other_weights),

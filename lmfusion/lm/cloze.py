@@ -215,6 +215,7 @@ class BiTransformerLanguageModel(SeveralTargets):
     """The fairseq model ``bi_transformer_lm`` around a :class:`ClozeLM` (``--self-target --sample-break-mode eos``)."""
 
     decoder: ClozeLM
+    target_flags = ("--self-target",)
 
     @classmethod
     def build_model(cls, cfg: ClozeLMConfig, task: Any) -> BiTransformerLanguageModel:

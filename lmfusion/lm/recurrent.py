@@ -213,7 +213,6 @@ class UniRecurrentLanguageModel(TrainableLM):
 
     family: ClassVar[Any] = RecurrentLM
     targets: ClassVar[list[str]] = ["future"]
-    needs: ClassVar[str] = "no target flag"
 
     @classmethod
     def build_model(cls, cfg: RecurrentLMConfig, task: Any) -> UniRecurrentLanguageModel:
@@ -226,8 +225,9 @@ class UniRecurrentLanguageModel(TrainableLM):
         targets = list(getattr(task, "targets", ["future"]))
         if targets != cls.targets:
             given = " ".join(f"--{target}-target" for target in targets)
+            needs = " ".join(cls.target_flags) or "no target flag"
             raise InputError(
-                f"{cls.family.architecture} cannot be trained with {given}: give {cls.needs}, also for a trained model."
+                f"{cls.family.architecture} cannot be trained with {given}: give {needs}, also for a trained model."
             )
         return cls(cls.family(plain_config(cfg, RecurrentLMConfig), task.target_dictionary)).follow(cfg)
 
@@ -243,4 +243,4 @@ class BiRecurrentLanguageModel(SeveralTargets, UniRecurrentLanguageModel):
 
     family = ElmoLM
     targets: ClassVar[list[str]] = ElmoLM.targets
-    needs = "--future-target --past-target"
+    target_flags = ("--future-target", "--past-target")

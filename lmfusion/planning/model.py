@@ -21,11 +21,13 @@ from torch import nn
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.lm.loading import describe, load_lm
+from lmfusion.lm.transformer.base import TrainableLM
 from lmfusion.planning.counting import Uninitialized
 from lmfusion.planning.text import SOURCE, TARGET, Text
 
 _SIDES = (SOURCE, TARGET)
 _PLANNED = (FairseqLanguageModel, FairseqEncoderDecoderModel)
+_TARGETS = ("self", "future", "past")
 _LM_FLAG = {side: f"--{side}-lm" for side in _SIDES}
 
 
@@ -130,8 +132,8 @@ def read_flags(words: Sequence[str], text: Text, gpus: int) -> Request:
     given = ["--optimizer", "adam", "--distributed-world-size", str(gpus)]
     source, target = text.languages or _SIDES
     given += ["--task", "translation", "-s", source, "-t", target] if pairs else ["--task", "language_modeling"]
-    if not pairs and not any(f"--{name}-target" in words for name in ("self", "future", "past")):
-        given += ["--self-target"] if getattr(kind, "__name__", "").startswith("Bi") else []
+    if not pairs and not any(f"--{name}-target" in words for name in _TARGETS):
+        given += _target_flags(kind)
     with _quiet():
         parser = options.get_training_parser()
         parser.error = _refuse
@@ -159,19 +161,22 @@ def _describe_lm(args: argparse.Namespace, side: str, text: Text) -> None:
     setattr(args, f"{side}_lm_config", json.dumps(description))
 
 
+def _target_flags(kind: type[Any]) -> list[str]:
+    """Return the flags without which a language model cannot be pretrained; fairseq's own need none."""
+    return list(kind.target_flags) if issubclass(kind, TrainableLM) else []
+
+
 def _untrained(words: list[str], folder: str, language: str) -> PretrainedLM:
     """Build a language model of an architecture on the meta device, on the dictionary of a side."""
     kind = architecture(words)
     with torch.device("meta"):
         parser = options.get_training_parser()
-        targets = ["--self-target"] if kind.__name__.startswith("Bi") else []
-        given = ["--task", "language_modeling", "--optimizer", "adam", *targets]
+        given = ["--task", "language_modeling", "--optimizer", "adam", *_target_flags(kind)]
         cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, [folder, *given, *words]))
         dictionary = tasks.get_task("language_modeling").load_dictionary(f"{folder}/dict.{language}.txt")
         cfg.task.data = folder
-        task = tasks.get_task("language_modeling")(
-            cfg.task, dictionary, dictionary, targets=["self"] if targets else ["future"]
-        )
+        targets = [name for name in _TARGETS if cfg.task[f"{name}_target"]] or ["future"]
+        task = tasks.get_task("language_modeling")(cfg.task, dictionary, dictionary, targets=targets)
         lm: nn.Module = task.build_model(cfg.model).decoder
     if not isinstance(lm, PretrainedLM):
         raise InputError(f"{words[-1]} is no language model that goes into others: bi_transformer_lm_big is one.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,14 @@ _FIRST_LINES = 10_000
 """Of a training's log, among which fairseq tells the amount of text."""
 
 
-def model_card(folder: Path, facts: dict[str, Any], licence: str = "") -> str:
+def model_card(folder: Path, facts: dict[str, Any], licence: str = "", own_parts: Sequence[str] = ()) -> str:
     """Write the card of a run's model.
 
     Args:
         folder: of the run, with ``run.json`` and, where the test set was translated, ``scores.json``.
         facts: :class:`lmfusion.inspection.Inspection` of the model as a dictionary.
         licence: its first line is named.
+        own_parts: names of families and integrations inside that do not come with lmfusion.
 
     Returns:
         Markdown: what it is, how it was trained, scores, how to use it, and what is not known.
@@ -37,8 +39,14 @@ def model_card(folder: Path, facts: dict[str, Any], licence: str = "") -> str:
     lines += ["## Training", "", *_data(run), *_training(training, run.record), ""]
     lines += ["## Scores", "", *_scores(run.scores), ""]
     lines += ["## Licence", "", licence.strip().split("\n")[0] or "Not given by whoever packed it.", ""]
-    lines += ["## Use", "", "```", "lmfusion translate FILE.lmf text > translations", "```", ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, "## Use", "", *_use(own_parts), ""])
+
+
+def _use(own_parts: Sequence[str]) -> list[str]:
+    if not own_parts:
+        return ["```", "lmfusion translate FILE.lmf text > translations", "```"]
+    command = ["```", "lmfusion translate FILE.lmf text --user-dir DIR > translations", "```"]
+    return [*command, "", f"DIR is the folder of code that registers {' and '.join(own_parts)}; ask for it."]
 
 
 def _model(facts: dict[str, Any]) -> list[str]:

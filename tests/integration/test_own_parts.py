@@ -40,6 +40,8 @@ def test_own_family_and_integration_train_resume_generate_and_are_shown(
     model += ["--tgt-fusion", "elmo", "--tgt-lm", words_file, "--criterion", "label_smoothed_cross_entropy"]
     train = ["fairseq-train", *words, *TRAIN, *model, "--save-dir", out, "--no-epoch-checkpoints"]
     assert "of the dictionary's symbols" in ran(*train, "--max-update", 2)
+    planned = ["--max-tokens", 2000, "--max-update", 2, "--user-dir", OWN, *model]
+    assert "of them trained" in ran("lmfusion", "plan", "--data", commands.bitext, "--", *planned)
     words_file.unlink()  # a checkpoint is complete in itself
     assert "@ 4 updates" in ran(*train, "--max-update", 4)
     made = ran(
@@ -55,7 +57,8 @@ def test_own_family_and_integration_train_resume_generate_and_are_shown(
     where = ["--data", commands.bitext, "--spm", commands.prepared / "spm.model"]
     packed = tmp_path / "own.lmf"
     said = ran("lmfusion", "pack", out / "checkpoint_last.pt", "--out", packed, *where, "--user-dir", OWN)
-    assert all(name in said for name in ("--user-dir", "mean", "random_vectors"))
+    card = ran("lmfusion", "inspect", packed, "--card", "--user-dir", OWN)
+    assert all(name in text for text in (said, card) for name in ("--user-dir", "mean", "random_vectors"))
     text = tmp_path / "new.en"
     text.write_text("A sentence .\n\n", encoding="utf-8")
     assert ran("lmfusion", "translate", packed, text, "--user-dir", OWN).count("\n") >= 2

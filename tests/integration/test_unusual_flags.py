@@ -56,6 +56,9 @@ def test_optimizers_of_the_old_kind_take_a_rate_for_the_language_model(
     commands.ok(*commands.training(tmp_path / "run", 2, *flags, "--optimizer", optimizer))
     state = read(tmp_path / "run" / "checkpoint_last.pt")["last_optimizer_state"]
     assert len(state["param_groups"]) == 2, "the language model's has a rate of its own"
+    more = commands.training(tmp_path / "run", 3, *flags[:4], "--optimizer", optimizer)
+    assert "--src-lm-lr-scale" in commands.refused(*more)
+    assert "@ 3 updates" in commands.ok(*more, "--reset-optimizer")
 
 
 def test_a_causal_language_model_generates_and_a_cloze_one_is_refused(commands: Any, lm_files: dict[str, Path]) -> None:

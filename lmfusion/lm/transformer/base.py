@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 from fairseq.data import Dictionary
 from fairseq.models import FairseqLanguageModel
@@ -61,6 +61,7 @@ class TrainableLM(FairseqLanguageModel):
     """A fairseq model around a :class:`FairseqLM`, for pretraining it."""
 
     decoder: FairseqLM
+    target_flags: ClassVar[tuple[str, ...]] = ()  # of fairseq-train, without which it cannot be pretrained
     takes_head = True  # lmfusion/training/criterions.py
 
     def follow(self, cfg: Any) -> Self:

@@ -97,9 +97,9 @@ class AttentionJoin(nn.Module):
         # Unscaled logits may leave the range of fp16, and a query or key rounded to half precision moves a logit of
         # some hundreds by as much as lies between two words: all that makes logits is taken in fp32.
         with torch.autocast(query.device.type, enabled=False):
-            q = linear(query, self.q_proj.weight.float(), self.q_proj.bias.float())
-            k = linear(both, k_weight.float(), k_bias.float())
-            x = self._weigh(q, k, v.float(), (visible | blind).unsqueeze(1))
+            q = linear(query, _single(self.q_proj.weight), _single(self.q_proj.bias))
+            k = linear(both, _single(k_weight), _single(k_bias))
+            x = self._weigh(q, k, _single(v), (visible | blind).unsqueeze(1))
         x = x.to(v.dtype).transpose(1, 2).flatten(2)  # B x H x T x D -> B x T x C
         return self.out_proj(x.masked_fill(blind, 0.0))
 
@@ -138,10 +138,15 @@ class LinearJoin(nn.Module):
 
 
 def _layer_norm(layer_norm: nn.LayerNorm, x: Tensor) -> Tensor:
-    """Apply a layer norm in float32, whatever precision its weights and states are in."""
+    """Apply a layer norm in float32 where its weights and states are in half precision."""
     with torch.autocast(x.device.type, enabled=False):
-        weight, bias = layer_norm.weight.float(), layer_norm.bias.float()
-        return F.layer_norm(x.float(), layer_norm.normalized_shape, weight, bias, layer_norm.eps)
+        weight, bias = _single(layer_norm.weight), _single(layer_norm.bias)
+        return F.layer_norm(_single(x), layer_norm.normalized_shape, weight, bias, layer_norm.eps)
+
+
+def _single(x: Tensor) -> Tensor:
+    """Return a tensor in float32, one of float64 as it is."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _visible(padding: Tensor, include_self: bool) -> Tensor:

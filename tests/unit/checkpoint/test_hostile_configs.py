@@ -100,12 +100,20 @@ def test_within_the_bound_a_model_is_the_same_bit_for_bit(dictionary: Any, tmp_p
         lambda: [torch.randn(100_000_000) for _ in range(9)],
         lambda: torch.ones(1).new_zeros(10**15),
         lambda: [torch.zeros(1) for _ in range(1_000_000)],
+        lambda: torch.rand(30_000, 30_000, generator=torch.Generator()),
     ],
-    ids=["product", "repeat", "zeros", "parameter", "many", "new_zeros", "many small ones"],
+    ids=["product", "repeat", "zeros", "parameter", "many", "new_zeros", "many small ones", "of a generator"],
 )
 def test_every_way_to_make_a_large_tensor_is_counted(make: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="asks for"), building_from([tmp_path / "none.pt"]):
         make()
+
+
+@pytest.mark.parametrize("make", [torch.rand, torch.randn, torch.randperm, lambda n, **g: torch.randint(9, (n,), **g)])
+def test_within_the_bound_a_generator_draws_what_it_draws(make: Any, tmp_path: Path) -> None:
+    with building_from([tmp_path / "none.pt"]):
+        found = make(5, generator=torch.Generator().manual_seed(3))
+    assert torch.equal(found, make(5, generator=torch.Generator().manual_seed(3)))
 
 
 TENSORS = {

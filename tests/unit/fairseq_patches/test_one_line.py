@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 from lmfusion.errors import InputError
 from lmfusion.fairseq_patches import one_line
@@ -26,7 +27,19 @@ def raised(error: BaseException, tmp_path: Path | None = None) -> BaseException:
     raise AssertionError
 
 
+def refused_state(*sizes: int) -> ValueError:
+    """Return torch's error where an optimizer of groups of these sizes is given the state of one of two weights."""
+    weights = [[torch.nn.Parameter(torch.zeros(1)) for _ in range(size)] for size in (2, *sizes)]
+    first, *others = ([{"params": group}] for group in weights)
+    other = torch.optim.SGD([group for groups in others for group in groups], lr=1.0)
+    with pytest.raises(ValueError, match="loaded state dict") as refused:
+        other.load_state_dict(torch.optim.SGD(first, lr=1.0).state_dict())
+    return refused.value
+
+
 ERRORS = {
+    "another number of groups": (refused_state(1, 1), "--src-lm-lr-scale.*--reset-optimizer"),
+    "groups of other weights": (refused_state(3), "--src-lm-lr-scale.*--reset-optimizer"),
     "missing file": (FileNotFoundError(2, "No such file or directory", "data/dict.fr.txt"), "data/dict.fr.txt: No"),
     "missing data set": (FileNotFoundError("Dataset not found: valid (data)"), "no data set valid in data"),
     "missing flag": (ValueError("lr_scheduler is required!"), "--lr-scheduler"),

@@ -54,6 +54,14 @@ def test_every_cell_is_counted_as_its_model(saved: Any, src: str, tgt: str, tied
     assert [mix.side for mix in found.mixes] == [side for side, fusion in sides.items() if fusion == "elmo"]
 
 
+def test_weights_of_ones_own_that_are_called_as_those_of_a_mix_are_none(saved: Any) -> None:
+    _, path = saved("finetune", "none")
+    state = torch.load(path, weights_only=True)
+    state["model"]["encoder.embed_tokens.representation.mix.weights"] = torch.zeros(3)
+    torch.save(state, path)
+    assert inspect_checkpoint(path).mixes == []
+
+
 def test_tied_embeddings_count_once_after_the_sharing_was_lost(saved: Any, tmp_path: Path) -> None:
     _, path = saved("none", "none", share_decoder_input_output_embed=True)
     total = inspect_checkpoint(path).total

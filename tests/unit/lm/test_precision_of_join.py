@@ -42,7 +42,7 @@ def expected_join(join: AttentionJoin, f: Tensor, b: Tensor) -> tuple[Tensor, fl
     return join.ffn(join.out_proj(attended.to(f.dtype))), logits.abs().max().item()
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64], ids=str)
 def test_logits_beyond_fp16_stay_finite_and_right(shake: Any, dtype: torch.dtype) -> None:
     join = loud_join(shake).to(dtype)
     f, b = torch.randn(1, 9, 64).to(dtype), torch.randn(1, 9, 64).to(dtype)
@@ -51,7 +51,7 @@ def test_logits_beyond_fp16_stay_finite_and_right(shake: Any, dtype: torch.dtype
         found = join(f, b, RowLayout(torch.zeros(1, 9, dtype=torch.bool)))
     assert join.q_proj.weight.abs().max() < FP16_MAX < largest_logit
     assert found.isfinite().all()
-    tolerance = {torch.float16: 0.02, torch.bfloat16: 0.15, torch.float32: 2e-3}[dtype]
+    tolerance = {torch.float16: 0.02, torch.bfloat16: 0.15, torch.float32: 2e-3, torch.float64: 1e-9}[dtype]
     torch.testing.assert_close(found, expected, rtol=0, atol=tolerance)
 
 

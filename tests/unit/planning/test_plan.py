@@ -59,6 +59,15 @@ def test_language_models_multiply_adds_by_hand() -> None:
     assert found.write_macs == forward - LAYERS * (LENGTH - 1) * WIDTH
 
 
+@pytest.mark.parametrize("arch", ["bi_transformer_lm", "uni_transformer_lm", "bi_recurrent_lm", "uni_recurrent_lm"])
+def test_a_language_model_is_planned_alone_and_inside_another_model(arch: str) -> None:
+    """With the targets that it is pretrained with, which nobody has to give."""
+    size = f"--decoder-embed-dim {WIDTH} --decoder-layers 1 --max-tokens 40 --max-update 5"
+    assert total(plan(f"--arch {arch} {size}")) > TYPES * WIDTH
+    found = plan(f"--arch src_elmo_tiny --src-lm {arch} --max-tokens 40 --max-update 5")
+    assert any(part.name.startswith("source LM") and not part.trained for part in found.parameters)
+
+
 @pytest.mark.slow
 def test_a_frozen_language_model_is_read_and_not_trained() -> None:
     alone = plan("--arch bi_transformer_lm --share-decoder-input-output-embed " + STACK)
