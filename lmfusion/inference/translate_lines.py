@@ -148,10 +148,12 @@ def windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:
 
 def _read(lines: Iterable[str], waiting: queue.Queue[str | BaseException | None]) -> None:
     """Put lines into a queue, and at the end None or what went wrong."""
-    end: BaseException | None = None
+    end: BaseException | None = RuntimeError("the lines to translate could not be read, as said above")
     try:
         for line in lines:
             waiting.put(line)
+        end = None
     except (InputError, OSError, ValueError) as error:
         end = error
-    waiting.put(end)
+    finally:  # Python prints anything else that ends a thread, and whoever waits has to hear of it
+        waiting.put(end)

@@ -11,6 +11,8 @@ from lmfusion.rows import plan
 
 UPDATES = 30
 """That are measured; fairseq logs every tenth."""
+SLOWEST = 200.0
+"""Seconds of an update from which on fairseq rounds its updates a second to 0."""
 _SPEED = re.compile(r'"ups": "([0-9.]+)"')
 
 
@@ -50,4 +52,6 @@ def measure(
 def _seconds(log: str) -> float:
     """Return the seconds of an update by a training log, without the first ones."""
     speeds = [float(each) for each in _SPEED.findall(log) if float(each) > 0]
+    if not speeds:
+        return SLOWEST
     return 1 / (sum(speeds[1:]) / len(speeds[1:]) if speeds[1:] else speeds[0])

@@ -177,7 +177,8 @@ def check_minutes(minutes: float, spent: float, seconds: Mapping[str, float], jo
         InputError: saying how many minutes are enough, by the scripts that there are.
     """
     stages = _stages(seconds, jobs)
-    least = spent + LEAST * max(one / share for one, share in stages.values()) / 60 / RESERVE
+    training = 1 - MOST_TRANSLATING if REVERSE in seconds else 1.0  # the share of the time that is left for it
+    least = spent + LEAST * max(one / share for one, share in stages.values()) / 60 / RESERVE / training
     if least > minutes:
         *names, last = (f"language model {name}" if name in FOLDERS else name for name in seconds)
         takes = f"{', '.join(names)} and {last} take" if names else f"{last} takes"

@@ -150,6 +150,8 @@ def split(request: Request, out: Path) -> dict[str, Any]:
     asked: dict[str, Any] = {name: value for name, value in vars(request).items() if name not in _FILES}
     asked["fields"] = list(request.fields or ())
     asked["files"] = sorted(files)
+    for flag in ("pairs", "valid", "test"):  # the first is the source
+        asked[f"--{flag}"] = [path.name for path in getattr(request, flag) or ()]
     with locked(out):
         hashes = {name: file_hash(path) for name, path in files.items()}
         if (out / CORPUS).is_dir():

@@ -102,9 +102,10 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
     ) -> tuple[Tensor, dict[str, Any]]:
         loss, words = word_loss(lm, rows())
         log = {f"{name}_loss": loss.detach(), f"{name}_words": words}
-        return self.lm_loss_weight * self._size(sample) / max(1, words) * loss, log
+        return self.lm_loss_weight * sample["ntokens"] / max(1, words) * loss, log
 
     def _size(self, sample: dict[str, Any]) -> int:
+        """Return by what fairseq divides the loss of a batch, which is a sum over target tokens all the same."""
         size: int = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
         return size
 
@@ -133,7 +134,7 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
             sample["target"].device,
         )
         loss, nll = self.compute_loss(plain, outputs[0], sample)
-        size = self._size(sample)
+        size = sample["ntokens"]
         logged: dict[str, Any] = {"loss": loss.detach(), "nll_loss": nll.detach()}
         if self.report_accuracy:
             correct, total = self.compute_accuracy(plain, outputs[0], sample)
@@ -163,7 +164,7 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
                 metrics.log_scalar(f"{name}_loss", total(f"{name}_loss") / words / math.log(2), words, round=3)
         for name in ("smart", "bregman"):
             if any(name in log for log in logging_outputs):
-                size = total("sample_size")
+                size = total("ntokens")
                 metrics.log_scalar(name, total(name) / size, size, round=8)
 
 

@@ -157,6 +157,8 @@ def test_a_second_run_makes_nothing_and_other_files_or_settings_are_refused(file
     assert again.splitlines()[-1] == said.splitlines()[-1]
     assert "held_out" in run(files, *words, HELD_OUT + 1, "--bpe-size", 400, status=2).stderr
     assert "bpe" in run(files, *words, HELD_OUT, "--bpe-size", 300, status=2).stderr
+    swapped = ["--pairs", "train.de.gz", "train.en.gz", "-s", "en", "-t", "de", *words[3:]]
+    assert "--pairs" in run(files, *swapped, HELD_OUT, "--bpe-size", 400, status=2).stderr
     less = [word for word in words if word != "plain.de"]
     assert "plain.de" in run(files, *less, HELD_OUT, "--bpe-size", 400, status=2).stderr
     before = (files / "plain.en").read_bytes()

@@ -53,8 +53,8 @@ class Examples:
 
 def equally_spaced(total: int, count: int) -> list[int]:
     """Return at most ``count`` of the numbers below ``total``, at equal distances: nobody chose them."""
-    step = max(1, total // max(1, count))
-    return list(range(step // 2, total, step))[:count]
+    count = min(total, count)
+    return [(2 * number + 1) * total // (2 * count) for number in range(count)]
 
 
 def make_examples(comparison: Comparison, size: int | None, texts: Texts, count: int) -> Examples | None:

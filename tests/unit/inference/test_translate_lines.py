@@ -203,6 +203,18 @@ def test_the_first_line_with_unknown_symbols_is_named_and_all_are_counted(
     assert "source of 3 lines" in last
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_whatever_ends_the_lines_early_ends_the_translations(model: Any) -> None:
+    def lines() -> Iterator[str]:
+        yield "a b"
+        raise EOFError("compressed file ended")
+
+    found = translate_lines(model, lines(), Search())
+    assert next(found)[0].text == "b a"
+    with pytest.raises(RuntimeError):
+        next(found)
+
+
 def test_in_a_dialogue_each_line_with_unknown_symbols_is_named_and_none_counted(
     model: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

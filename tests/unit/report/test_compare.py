@@ -82,6 +82,8 @@ def test_a_run_without_scores_is_named(
 def test_examples_lie_at_equal_distances() -> None:
     assert equally_spaced(100, 10) == list(range(5, 100, 10))
     assert equally_spaced(3, 10) == [0, 1, 2]
+    assert equally_spaced(19, 10) == [0, 2, 4, 6, 8, 10, 12, 14, 16, 18], "up to the end"
+    assert equally_spaced(0, 10) == []
 
 
 def test_markup_in_text_is_shown_as_it_is() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lmfusion.errors import InputError
-from lmfusion.rows import scripts
+from lmfusion.rows import plan, scripts
 from lmfusion.rows.asked import Asked, check
 from lmfusion.text.prepared import SUMMARIZATION, TRANSLATION, Prepared
 
@@ -29,6 +31,18 @@ def test_it_needs_the_other_direction_which_is_trained_before_it(row: str, lms: 
     asked = Asked(prepared, ["baseline", row], prepared.folder / "runs")
     assert asked.lms() == sorted(["reverse", *lms])
     check(asked)
+
+
+def test_the_minutes_that_are_asked_for_leave_time_to_translate(prepared: Prepared) -> None:
+    (prepared.folder / "data.json").write_text("{}", encoding="utf-8")
+    wanted = plan.new(replace(prepared, pairs=20_000, symbols={"en": 4_000_000, "de": 4_000_000}), 1, {}, {})
+    seconds = {"lm": 0.2, "reverse": 3.0, "lstm_back_translation": 4.0}
+    with pytest.raises(InputError) as refused:
+        plan.within(wanted, 1, 0, seconds, 1)
+    (minutes,) = re.findall(r"(\d+) minutes at least", str(refused.value))
+    found = plan.within(wanted, int(minutes), 0, seconds, 1).numbers
+    assert int(found["S2S_UPDATES"]) >= plan.LEAST
+    assert int(found["MADE_UP"]) > 0
 
 
 @pytest.mark.parametrize(

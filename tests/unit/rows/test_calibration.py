@@ -41,6 +41,15 @@ def test_seconds_are_those_after_the_first_updates(tmp_path: Path) -> None:
     assert beside == [1, 3, 3]
 
 
+def test_updates_too_slow_for_fairseqs_log_take_as_long_as_it_can_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It rounds updates a second to hundredths: 0 is less than 0.005."""
+    monkeypatch.setitem(SPEEDS, "src_elmo", (0, 0, 0))
+    found, _, _ = measured(tmp_path, 1000, 2)
+    assert found["src_elmo"] == 200
+
+
 @pytest.mark.parametrize(("minutes", "last"), [(0.1, "lm"), (1.2, "baseline"), (3, "lstm")])
 def test_nothing_more_is_measured_once_the_minutes_are_too_few(tmp_path: Path, minutes: float, last: str) -> None:
     found, together, _ = measured(tmp_path, minutes, 1)

@@ -152,6 +152,17 @@ def test_while_the_lm_is_left_as_it_is_its_loss_adds_nothing_to_clip(make: Any, 
     assert any(value is not None and value.any() for name, value in later.items() if ".lm." in name)
 
 
+def test_where_fairseq_divides_by_sentences_the_terms_weigh_as_much(make: Any, step: Any) -> None:
+    """With --sentence-avg, too, the loss of a batch is a sum over target tokens."""
+    flags = (*STILL, "--lm-loss-weight", 2, "--smart-weight", 1, "--smart-epsilon", 0.3, "--smart-step-size", 1)
+    trainer = make("SRC-FT", *TASK, *flags)
+    log, found = step(trainer, "SRC-FT")
+    by_sentence, of_sentences = step(trainer_like(make, trainer, *TASK, *flags, "--sentence-avg"), "SRC-FT")
+    same(of_sentences, found, rtol=0, atol=0)
+    assert by_sentence["sample_size"] == log["nsentences"] < log["sample_size"] == log["ntokens"]
+    assert float(by_sentence["smart"]) == float(log["smart"]) > 0
+
+
 def test_pcgrad_projects_the_gradients_of_the_two_losses(make: Any, step: Any) -> None:
     flags = (*STILL, "--lm-loss-weight", 2.0)
     trainer = make("SRC-FT", *TASK, *flags, "--gradients", "pcgrad")
