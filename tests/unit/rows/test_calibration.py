@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -55,3 +56,12 @@ def test_nothing_more_is_measured_once_the_minutes_are_too_few(tmp_path: Path, m
     found, together, _ = measured(tmp_path, minutes, 1)
     assert together[-1] == [last]
     assert f"--minutes {minutes:g}" in next(iter(found))
+
+
+def test_the_minutes_that_measuring_took_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """400 minutes a script: the third one's end is after the 1,000 that would be many for these updates."""
+    clock = iter(range(0, 10_000 * 60, 400 * 60))
+    monkeypatch.setattr(calibration, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    found, together, _ = measured(tmp_path, 1000, 1)
+    assert together == [["lm"], ["baseline"], ["lstm"]]
+    assert "--minutes 1000" in next(iter(found))

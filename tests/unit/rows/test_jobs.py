@@ -37,11 +37,12 @@ def test_each_script_has_its_status_and_a_failed_one_stops_no_other(tmp_path: Pa
     assert log.read_text(encoding="utf-8").split() == ["3", "0", "7"]
 
 
-def test_each_place_has_a_gpu_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("count", "shown"), [(2, ["0", "1"]), (4, ["0", "0", "1", "1"])])
+def test_each_place_has_a_gpu_which_more_places_share(tmp_path: Path, count: int, shown: list[str]) -> None:
     log = tmp_path / "log"
     show = ["bash", "-c", 'echo "$CUDA_VISIBLE_DEVICES"; sleep 0.3']
-    run_all(["a", "b"], Places(2, 4, 2), lambda _: show, lambda _: {**os.environ}, log)
-    assert sorted(log.read_text(encoding="utf-8").split()) == ["0", "1"]
+    run_all("abcd"[:count], Places(count, 4, 2), lambda _: show, lambda _: {**os.environ}, log)
+    assert sorted(log.read_text(encoding="utf-8").split()) == shown
 
 
 @pytest.mark.parametrize(
