@@ -35,7 +35,5 @@ def test_lstms_are_for_few_translations(
 
 
 @pytest.mark.parametrize(("pairs", "lines"), [(50_000, "100000"), (150_000, "200000")])
-def test_two_lines_a_pair_are_back_translated_and_not_more_than_200_000(
-    tmp_path: Path, pairs: int, lines: str
-) -> None:
+def test_two_lines_a_pair_are_back_translated_and_not_more_than_200_000(tmp_path: Path, pairs: int, lines: str) -> None:
     assert amounts.numbers(Prepared(tmp_path, "en", "fr", TRANSLATION, pairs=pairs))["MADE_UP"] == lines

@@ -112,6 +112,16 @@ def test_other_number_of_references_names_both_and_writes_nothing(
     assert not (run / "scores.json").exists()
 
 
+def test_a_sentence_that_was_left_out_is_not_made_up_for_by_a_later_one(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    closing = "x | INFO | Translated 2 sentences (9 tokens) in 1.0s (2.00 sentences/s, 9.00 tokens/s)\n"
+    (run / "generate.log").write_text(GENERATED.replace("-1\t", "-2\t") + closing, encoding="utf-8")
+    assert call(monkeypatch, run, "--reference", run.parent / "ref") == 2
+    assert "hypotheses" in capsys.readouterr().err
+    assert not (run / "scores.json").exists()
+
+
 def test_sentence_marker_without_rouge_is_refused(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit):
         call(monkeypatch, run, "--reference", run.parent / "ref", "--sentence-marker", "<q>")

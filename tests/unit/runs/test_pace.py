@@ -80,6 +80,21 @@ def test_one_slow_interval_is_outweighed_by_those_beside_it() -> None:
     assert pace.seconds_each == pytest.approx(42 / 30)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "count", "units"),
+    [(9.0, 4, 1 + 3 * 10), (9.0, 5, 4 * 10), (10.0, 4, 3 * 10), (40.0, 3, 1 + 2 * 10), (40.0, 4, 3 * 10)],
+)
+def test_an_interval_counts_until_thirty_seconds_and_three_others_remain_without_it(
+    seconds: float, count: int, units: int
+) -> None:
+    """Of intervals of one length, the first did one unit of work, and the others ten."""
+    pace = Pace()
+    for number in range(count):
+        pace.add(10 if number else 1, seconds)
+    counted = count if units % 10 else count - 1
+    assert pace.seconds_each == pytest.approx(counted * seconds / units)
+
+
 def test_batches_are_timed_and_not_the_lines_of_one() -> None:
     """32 items at once, at first every second, then every four seconds."""
     estimate = BatchEstimate(3200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lmfusion.errors import InputError
-from lmfusion.runs import provenance
+from lmfusion.runs import run_folder
 from lmfusion.runs.run_folder import RunFolder
 
 COMMAND = ["fairseq-train", "data", "--lr", "0.1"]
@@ -21,6 +22,7 @@ def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     folder.mkdir()
     (folder / "train.bin").write_bytes(b"binarized")
+    (folder / "dict.txt").write_bytes(b"word 1")
     (folder / "preprocess.log").write_text("not data")
     return folder
 
@@ -37,7 +39,10 @@ def test_the_record_says_what_was_run_and_on_what(tmp_path: Path, data: Path) ->
     assert record["machine"]["cores"] >= 1
     step = record["steps"]["train"]
     assert step["command"] == COMMAND
-    assert step["data_sha256"] == {"train.bin": provenance.hash_file(data / "train.bin")}
+    assert step["data_sha256"] == {
+        name: hashlib.sha256(content).hexdigest()
+        for name, content in {"train.bin": b"binarized", "dict.txt": b"word 1"}.items()
+    }
 
 
 def test_a_step_is_begun_again_until_it_is_finished(tmp_path: Path) -> None:
@@ -56,12 +61,32 @@ def test_a_step_is_begun_again_until_it_is_finished(tmp_path: Path) -> None:
     assert run.record["state"] == "finished"
 
 
-def test_another_command_or_other_data_in_the_same_folder_is_refused(tmp_path: Path, data: Path) -> None:
+def test_steps_beside_each_other_keep_when_they_began_and_the_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ["2030-01-01T00:00:00Z"]
+    monkeypatch.setattr(run_folder, "now", lambda: clock[0])
+    run = RunFolder(tmp_path)
+    run.begin("train", COMMAND, seed=3)
+    clock[0] = "2030-01-02T00:00:00Z"
+    run.begin("train", COMMAND, seed=3)
+    run.fail("train", "out of memory")
+    run.begin("test", ["fairseq-generate", "bin"])
+    assert [run.step(name)["started_at"] for name in ("train", "test")] == [
+        "2030-01-01T00:00:00Z",
+        "2030-01-02T00:00:00Z",
+    ]
+    assert run.record["seed"] == 3, "a step without a seed takes no other step's away"
+    assert run.record["state"] == "failed", "whatever runs beside it"
+
+
+@pytest.mark.parametrize("changed", ["train.bin", "dict.txt"])
+def test_another_command_or_other_data_in_the_same_folder_is_refused(tmp_path: Path, data: Path, changed: str) -> None:
     run = RunFolder(tmp_path)
     run.begin("train", COMMAND, data=data)
     with pytest.raises(InputError, match=r"begun with other flags \(0\.1 then, 0\.2 now\).*--out"):
         run.begin("train", [*COMMAND[:-1], "0.2"], data=data)
-    (data / "train.bin").write_bytes(b"changed")
+    (data / changed).write_bytes(b"changed")
     with pytest.raises(InputError, match="begun on other data"):
         run.begin("train", COMMAND, data=data)
     assert run.step("train")["attempts"] == 1
@@ -98,10 +123,6 @@ def test_a_spoiled_record_is_named(tmp_path: Path, content: str) -> None:
     (tmp_path / "run.json").write_text(content)
     with pytest.raises(InputError, match=r"run\.json"):
         _ = RunFolder(tmp_path).record
-
-
-def test_outside_a_repository_there_is_no_commit(tmp_path: Path) -> None:
-    assert provenance.git_commit(tmp_path) is None
 
 
 def test_a_clone_that_was_moved_goes_on_with_its_runs(tmp_path: Path) -> None:

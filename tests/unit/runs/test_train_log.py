@@ -70,6 +70,11 @@ def test_the_first_interval_has_no_speed_yet() -> None:
     assert train_log.read([line]).words_per_second == 0.0
 
 
+def test_one_fast_interval_makes_no_fast_training() -> None:
+    log = train_log.read([inner(10, wps=1.0), inner(20, wps=9.0), inner(30, wps=2.0)])
+    assert log.words_per_second == 2.0
+
+
 def test_a_missing_log_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"train\.log: no such log"):
         train_log.read_file(tmp_path / "train.log")

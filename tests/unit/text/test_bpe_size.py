@@ -43,6 +43,18 @@ def test_letters_that_hardly_occur_do_not_count() -> None:
     assert bpe_size.size_for(100, letters + rare + rare) > 600
 
 
+def test_a_rarer_letter_that_occurs_twice_has_one_symbol() -> None:
+    """a and b are all but a ten-thousandth of the text, so two symbols each; of the others only d is counted."""
+    assert bpe_size.size_for(20, Counter({"a": 40_000, "b": 40_000, "c": 1, "d": 2})) == 2 * 2 + 1
+
+
+def test_a_line_has_a_word_more_than_spaces(tmp_path: Path) -> None:
+    """1,000 lines of one letter are 1,000 words, and of three 3,000."""
+    for line, size in (("a", 50), ("a b c", 150)):
+        (tmp_path / "text").write_text(f"{line}\n" * 1000, encoding="utf-8")
+        assert bpe_size.choose([tmp_path / "text"]) == size
+
+
 def test_text_without_spaces_is_counted_by_its_letters(tmp_path: Path) -> None:
     spaced, joined = tmp_path / "spaced", tmp_path / "joined"
     spaced.write_text("five5 " * 12_000 + "\n", encoding="utf-8")

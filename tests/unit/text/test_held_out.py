@@ -114,6 +114,15 @@ def test_a_side_that_all_pairs_share_leaves_nothing_to_train_on() -> None:
         assign(PairHashes(pairs, 1), 0, (), [PairHashes([("Same", "x")], 1)])
 
 
+@pytest.mark.parametrize("longest", [(4, 6), (4, None), (None, 6)])
+def test_a_pair_that_is_as_long_as_allowed_can_be_held_out(longest: tuple[int | None, int | None]) -> None:
+    pairs = PairHashes([(f"s {n}", f"text{n}") for n in range(10, 50)], 1)
+    fate = assign(pairs, 5, ("test",), (), longest)
+    assert (fate == held_out.TEST).sum() == 5
+    with pytest.raises(DataError, match="too few"):
+        assign(pairs, 5, ("test",), (), tuple(limit and limit - 1 for limit in longest))  # type: ignore[arg-type]
+
+
 def test_sides_that_look_the_same_are_the_same() -> None:
     composed, decomposed = "caf\u00e9 Stra\u00dfe", "CAFE\u0301 STRASSE"
     assert held_out.fold(composed) == held_out.fold(decomposed)
