@@ -56,8 +56,9 @@ def score_run(
     expected = len(references)
     if generated.ids != list(range(expected)):
         raise InputError(
-            f"{log} has hypotheses for {len(generated.ids):,} sentences, but {reference} has {expected:,} lines. "
-            "Generate again from the data that were prepared together with it, without leaving out long sentences."
+            f"{log} has hypotheses for {len(generated.ids):,} sentences, which are not the {expected:,} lines of "
+            f"{reference}. Generate again from the data that were prepared together with it, without leaving out long "
+            f"sentences."
         )
     output = run.file(f"{data_set}.hyp")
     with replacing(output) as stream:

@@ -53,7 +53,7 @@ def write(
         Numbers of lines of train, of valid, of repeated lines left out, and of held-out lines left out.
 
     Raises:
-        DataError: there are fewer than two lines.
+        DataError: there are fewer than two lines that differ in more than capitals.
     """
     exact, folded_hashes, ranks = _line_hashes(read(), seed)
     full = exact != 0
@@ -65,6 +65,8 @@ def write(
     if keep.sum() < 2:
         raise DataError(f"{train.name}: no text is left for the language model ({int(keep.sum())} lines).")
     border = np.sort(ranks[keep])[_valid_lines(int(keep.sum())) - 1]
+    if not (ranks[keep] > border).any():
+        raise DataError(f"{train.name}: no text is left for the language model: its lines differ in capitals alone.")
     counts = [0, 0]
     with textio.writing(train) as first, textio.writing(valid) as second:
         for line, kept, held in zip(read(), keep.tolist(), (ranks <= border).tolist()):

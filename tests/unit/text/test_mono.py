@@ -34,8 +34,8 @@ def test_valid_has_no_more_than_a_quarter_of_little_text(tmp_path: Path, lines: 
     assert counts == [lines - valid, valid, 0, 0]
 
 
-@pytest.mark.parametrize("lines", [[], ["one", "one"], ["one", "", "held"]])
-def test_less_than_two_lines_are_refused(tmp_path: Path, lines: list[str]) -> None:
+@pytest.mark.parametrize("lines", [[], ["one", "one"], ["one", "", "held"], ["one", "One"]])
+def test_less_than_two_lines_that_differ_in_more_than_capitals_are_refused(tmp_path: Path, lines: list[str]) -> None:
     with pytest.raises(DataError, match="train"):
         written(tmp_path, lines, held_out=("held",))
     assert not list(tmp_path.iterdir())
