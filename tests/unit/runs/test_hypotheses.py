@@ -108,7 +108,7 @@ def test_other_number_of_references_names_both_and_writes_nothing(
 ) -> None:
     (run.parent / "ref").write_text("one\n", encoding="utf-8")
     assert call(monkeypatch, run, "--reference", run.parent / "ref", "--metric", "rouge") == 2
-    assert "has hypotheses for 2 sentences, but" in capsys.readouterr().err
+    assert "has hypotheses for 2 sentences" in capsys.readouterr().err
     assert not (run / "scores.json").exists()
 
 
