@@ -61,6 +61,16 @@ def test_each_row_has_its_scores_its_losses_and_what_it_copies(
     assert lines[3].endswith("| 17% | **7.250** | 7.500 |"), "of 120 words 20 stand in the description"
 
 
+def test_a_word_is_copied_as_often_as_it_stands_in_a_text_whose_own_source_has_it(tmp_path: Path) -> None:
+    sources = ["a car", "b tree"]
+    run(tmp_path / "rate-0.001/lead", synopses=sources)
+    run(tmp_path / "rate-0.001/baseline", synopses=["a a b", "b tre"])
+    table = rates_table.table(rates_table.read(tmp_path), sources, ["a car", "b"])
+    (line,) = [line for line in table.splitlines() if line.startswith("| baseline |")]
+    # twice a, and b; not the b of the other text, nor a part of a word
+    assert line.endswith("| 60% |")
+
+
 def test_what_is_committed_has_no_folder_of_the_machine_and_is_told_with_what_comes_after(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

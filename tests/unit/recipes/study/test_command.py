@@ -59,6 +59,14 @@ def test_a_folder_belongs_to_its_numbers(
     assert "out was begun with other numbers (patience = 3 then, 9 now)" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("status", [0, 1])
+def test_jobs_that_failed_fail_the_study_though_a_report_is_made(
+    workplace: Any, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    monkeypatch.setattr(study, "snakemake", lambda *_: status)
+    assert run(monkeypatch, "--sizes", "10", "--out", "out") == status
+
+
 @pytest.mark.parametrize("budget", ["cpu", "cpu-long"])
 def test_runs_committed_by_the_first_study_are_still_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: str

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import lzma
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ def plan(workplace: Any) -> Plan:
     return Plan(workplace.folder / "out", TASKS["debian_ende"], PROTOCOL, tuple(BITS), results)
 
 
-def choose(results: Results, bits: dict[str, float]) -> None:
+def choose(results: Results, bits: Mapping[str, float | None]) -> None:
     """Commit choices in the place of those that were there."""
     assert results.folder is not None
     (results.folder / "choices.json").unlink(missing_ok=True)
@@ -109,8 +110,10 @@ def test_scores_and_differences_are_sacrebleus_over_seeds(plan: Plan) -> None:
 
 def test_parts_are_scored_as_their_sentences_alone_and_seeds_are_averaged(plan: Plan) -> None:
     corpus = plan.task.corpus
-    known, other = REFERENCES[0], REFERENCES[1]
-    (corpus / "train.de").write_text(5 * f"{known}\n", encoding="utf-8")
+    known, other, beyond = REFERENCES[:3]
+    # The words of the third stand five times in the corpus, but not among the first 10,000 pairs.
+    lines = [*5 * [known], *9995 * ["x"], *5 * [beyond]]
+    (corpus / "train.de").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (corpus / "mono.train.de").write_text(f"{other}\n", encoding="utf-8")
     commit(plan, "shared", 1, WORST, blind=WORST)
     assert parts_table.sections(plan, finals(plan)) == ("", {}), "there is nothing to compare it with"
@@ -139,7 +142,7 @@ def test_parts_are_scored_as_their_sentences_alone_and_seeds_are_averaged(plan: 
 
 
 def test_the_best_row_without_a_language_model_is_that_of_validation(plan: Plan) -> None:
-    choose(plan.results, {"baseline": 1.2, "lstm": 1.25})
+    choose(plan.results, {"baseline": 1.2, "lstm": 1.25, "shared": None})  # of which no loss is known
     for row, lines in (("baseline", WORST), ("shared", REFERENCES), ("src_elmo_shdemb", WORSE)):
         commit(plan, row, 1, lines)
     text = finals_table.sections(plan, finals(plan))

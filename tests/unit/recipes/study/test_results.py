@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from study.plan import read
-from study.results import CHOICES, ROOT, TRIES, Results, without_paths
+from study.results import CHOICES, ROOT, TRIES, Results, shortened, without_paths
 
 from lmfusion.errors import InputError
 
@@ -53,6 +53,12 @@ def test_damaged_choices_are_named(tmp_path: Path, text: str) -> None:
     (tmp_path / CHOICES).write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=f"{CHOICES} is damaged"):
         Results(tmp_path).chosen()
+
+
+def test_of_a_training_log_every_fiftieth_update_is_kept() -> None:
+    line = '2030-01-31 12:00:00 | INFO | train_inner | {"epoch": 1, "loss": "3.5", "num_updates": "%d"}'
+    kept = shortened(line % update for update in (1, 50, 51, 100))
+    assert kept.splitlines() == [line % 50, line % 100]
 
 
 def test_no_committed_result_names_a_folder_of_a_machine() -> None:

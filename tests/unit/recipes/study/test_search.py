@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 from study import __main__ as study_main
-from study import search, search_table
+from study import search, search_table, step
+from study.budget import PROTOCOL
+from study.plan import Cell, Plan
+from study.results import Results
 from study.search import Setting, Tried
+from study.task import TASKS
 
 ROWS = Path(__file__).parents[4] / "recipes" / "debian_ende"
 
@@ -85,6 +89,16 @@ def test_the_loss_is_that_of_the_best_checkpoint_without_smoothing() -> None:
     log = "\n".join(f"2030-01-31 | INFO | valid | {json.dumps(line)}" for line in lines)
     assert search.nll_of_best(f"noise\n{log}\n") == 4.0
     assert search.nll_of_best("noise\n") == math.inf
+
+
+def test_a_try_is_not_scored_and_its_loss_is_over_the_characters_of_the_validation_references(workplace: Any) -> None:
+    workplace.set_losses({"baseline 4000 0.2 0.0": 2.0})
+    plan = Plan(Path("out"), TASKS["debian_ende"], PROTOCOL, ("baseline",), Results(None))
+    step.prepare(plan, 10000)
+    tried = step.try_one(plan, Cell("baseline", 10000), 1)
+    # 2 bits for each of 9 symbols (3 sentences of two words and an end), over 3 references of 8 characters
+    assert tried == Tried(Setting(0.2, 0.0, 4000, 0.003), 2 * 9 / 24)
+    assert workplace.calls() == ["10000 baseline 1 4000 0.2 0.0 0.003 1"], "TRAIN_ONLY=1"
 
 
 def test_the_report_shows_what_was_tried_and_marks_what_was_chosen() -> None:

@@ -125,6 +125,16 @@ def test_where_settings_are_searched_all_back_translation_reads_what_one_model_m
         assert other_size in plan.before_training(row, 2500, 2), "it has a model of its own"
 
 
+def test_a_rows_script_is_told_its_cell_and_what_was_chosen_for_it(tmp_path: Path) -> None:
+    """The budget has 2,000 updates, a dropout of 0.2 and a rate of 0.001 for this size, and the search has seed 1."""
+    plan = Plan(tmp_path, TASKS["debian_ende"], PROTOCOL, PROTOCOL.rows, Results(None))
+    told = layout.row_settings(plan, Cell("src_ft", 2500, 3), Setting(0.3, 0.2, 8000, 0.0015), train_only=False)
+    expected = {"BITEXT_LINES": "2500", "SEED": "3", "S2S_UPDATES": "8000", "S2S_LR": "0.0015", "S2S_DROPOUT": "0.3"}
+    expected.update(ELMO_DROPOUT="0.2", FT_DROPOUT="0.2")
+    assert {name: told.get(name) for name in expected} == expected
+    assert "TRAIN_ONLY" not in told
+
+
 def test_the_first_studys_back_translation_has_a_model_of_its_own(tmp_path: Path) -> None:
     """Its committed figures come from the baseline of the other direction."""
     plan = Plan(tmp_path, TASKS["debian_ende"], CPU_OTHERS, OTHERS, Results(None))
