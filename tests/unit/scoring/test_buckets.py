@@ -37,6 +37,12 @@ def test_sentences_stand_where_they_belong() -> None:
     assert list(lines_of(PHRASES).values()) == [(0, 1, 2), (3,)]
 
 
+def test_a_sentence_as_long_as_a_part_ends_is_in_it() -> None:
+    sources = [" ".join(count * ["word"]) for count in (10, 11, 30, 31)]
+    lengths = {part.name: part.lines for part in parts(sources, sources) if part.question == LENGTH}
+    assert lengths == {"1 to 10": (0,), "11 to 20": (1,), "21 to 30": (2,), "31 or more": (3,)}
+
+
 def test_every_sentence_stands_in_one_part_of_each_question() -> None:
     for question in (LENGTH, RARITY, COPIES, PHRASES):
         assert sorted(line for lines in lines_of(question).values() for line in lines) == [0, 1, 2, 3]
@@ -56,6 +62,7 @@ def test_bleu_of_a_part_is_sacrebleus_of_its_sentences() -> None:
 
 def test_names_are_words_with_capitals_that_both_sides_have() -> None:
     assert names_of(SOURCES[0], TARGETS[0]) == {"LibreOffice"}
+    assert names_of("OK : GNU", "OK : GNU") == {"GNU"}, "two letters are no name"
     shares = {name: copied(SOURCES, TARGETS, hypotheses) for name, hypotheses in SYSTEMS.items()}
     assert shares == {"baseline": 0.0, "mix": 1.0}
 

@@ -11,7 +11,7 @@ import sacrebleu
 
 import lmfusion
 from lmfusion import cli
-from lmfusion.scoring.seeds import compare
+from lmfusion.scoring.seeds import Row, SeedsResult, compare
 
 REFERENCES = [
     "the cat sat on the mat .",
@@ -66,6 +66,16 @@ def test_seeds_that_differ_among_themselves_widen_the_interval() -> None:
     narrow, wide = (compare(row, alike, REFERENCES)[1].interval for row in (alike, apart))
     assert narrow == (0, 0)
     assert wide[1] - wide[0] > 1
+
+
+@pytest.mark.parametrize(
+    ("interval", "beyond"), [((0.5, 2.0), True), ((-2.0, -0.5), True), ((-0.5, 2.0), False), ((0.0, 2.0), False)]
+)
+def test_a_difference_is_beyond_chance_to_either_side_of_0(interval: tuple[float, float], beyond: bool) -> None:
+    difference = sum(interval) / 2
+    found = SeedsResult("BLEU", Row((20.0 + difference,)), Row((20.0,)), difference, interval, "BLEU")
+    assert found.is_beyond_chance is beyond
+    assert found.to_dict()["beyond_chance"] is beyond
 
 
 def test_files_by_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
