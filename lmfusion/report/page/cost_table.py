@@ -35,7 +35,7 @@ def cost_table(comparison: Comparison, scores: Table) -> Table | None:
     for cells in scores.rows:
         runs = used[cells[0].text]
         size = next((text for run in runs if (text := parameters(run))), "")
-        seconds = _mean([run.step("train").get("seconds") for run in runs if run.result("train")])
+        seconds = _mean([run.step("train").get("seconds") for run in runs])
         speed = _mean([run.result("generate").get("tokens_per_second") for run in runs])
         letters = " ".join(sorted({letter for run in runs if (letter := _letter(places, run))}))
         time = Cell(UNKNOWN) if seconds is None else Cell(clock(seconds), letters)

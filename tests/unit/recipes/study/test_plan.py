@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 from pathlib import Path
 
 import pytest
@@ -45,3 +47,10 @@ def test_what_is_committed_goes_before_what_was_found_here(plan: Plan) -> None:
 def test_a_mark_that_is_being_written_is_no_configuration(plan: Plan) -> None:
     leave(f"{plan.mark('try', CELL, 4)}.partial", "")
     assert plan.tries() == {("shared", 10000, 1): OWN}
+
+
+def test_a_configuration_that_diverged_has_no_loss_in_what_is_committed(plan: Plan) -> None:
+    diverged = Tried(Setting(0.4, 0.0, 8000, 0.003), math.inf)
+    leave(plan.mark("try", CELL, 2), diverged.to_json())
+    (choice,) = json.loads(json.dumps(plan.choices(), allow_nan=False))
+    assert choice["bits_per_character"] == {OWN.setting.name: OWN.bits, diverged.setting.name: None}
