@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import nn
 
 from lmfusion.training.gradients import TaskGradients, dot, project, seeded_orders, total
@@ -69,10 +70,17 @@ def test_orders_are_seeded_and_hold_every_other_task() -> None:
 
 
 def tasks(model: nn.Linear, inputs: torch.Tensor, signs: tuple[float, ...]) -> dict[str, Any]:
-    """For each sign a task that pulls the layer's outputs that way."""
-    return {
-        str(number): lambda sign=sign: (sign * model(inputs).pow(2).mean(), {}) for number, sign in enumerate(signs)
-    }
+    """For each sign a task that pulls the layer's outputs that way, to or from a target of its own.
+
+    Of one target all gradients would be collinear, and nothing would be left of those that conflict.
+    """
+    generator = torch.Generator().manual_seed(4)
+    targets = [0.5 * torch.randn(4, 3, generator=generator) for _ in range(3)]
+
+    def task(sign: float, target: torch.Tensor) -> Any:
+        return lambda: (sign * (model(inputs) - target).pow(2).mean(), {})
+
+    return {str(number): task(sign, targets[number]) for number, sign in enumerate(signs) if sign}
 
 
 def grads(projected: bool, batches: list[torch.Tensor], signs: tuple[float, ...]) -> list[torch.Tensor]:
@@ -85,6 +93,14 @@ def grads(projected: bool, batches: list[torch.Tensor], signs: tuple[float, ...]
 
 
 BATCHES = [torch.randn(4, 5, generator=torch.Generator().manual_seed(number)) for number in (2, 3)]
+AGAINST = (1.0, -0.5)
+
+
+def alone(batches: list[torch.Tensor]) -> list[Any]:
+    """The gradients of two tasks that conflict, each by itself; a sign of 0 leaves a task out."""
+    found: list[Any] = [grads(False, batches, signs) for signs in ((AGAINST[0], 0.0), (0.0, AGAINST[1]))]
+    assert dot(*found) < -0.1 * (dot(found[0], found[0]) * dot(found[1], found[1])).sqrt()
+    return found
 
 
 def test_without_conflict_it_is_the_plain_sum() -> None:
@@ -95,27 +111,57 @@ def test_without_conflict_it_is_the_plain_sum() -> None:
         torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-7)
 
 
-def test_a_conflict_gives_another_gradient() -> None:
-    pairs = combinations([grads(projected, BATCHES, (1.0, -0.5)) for projected in (True, False)], 2)
-    assert all(not torch.allclose(one[0], other[0]) for one, other in pairs)
+def test_a_conflict_gives_another_gradient_which_is_not_zero() -> None:
+    alone(BATCHES)
+    for one, other in zip(grads(True, BATCHES, AGAINST), grads(False, BATCHES, AGAINST), strict=True):
+        assert not torch.allclose(one, other)
+        assert one.norm() > 1e-3
 
 
 def test_with_several_batches_a_step_their_sum_is_projected_once() -> None:
-    signs = (1.0, -0.5)
-    alone = [[sum(parts) for parts in zip(*(grads(False, [each], (sign,)) for each in BATCHES))] for sign in signs]
-    expected = total(project(alone, seeded_orders(2, 1, 3)))
-    for found, wanted in zip(grads(True, BATCHES, signs), expected, strict=True):
+    expected = total(project(alone(BATCHES), seeded_orders(2, 1, 3)))
+    for found, wanted in zip(grads(True, BATCHES, AGAINST), expected, strict=True):
+        assert wanted.norm() > 1e-3
         torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_a_new_step_starts_without_the_former_gradients() -> None:
     model, combine = nn.Linear(5, 3), TaskGradients(projected=True, seed=1)
-    for _ in range(2):
+    for inputs in reversed(BATCHES):
         model.zero_grad(set_to_none=True)
-        combine.backward(tasks(model, BATCHES[0], (1.0, -0.5)), model, OPTIMIZER, 3, ignore=False)
-        found = model.weight.grad.clone()
+        combine.backward(tasks(model, inputs, AGAINST), model, OPTIMIZER, 3, ignore=False)
+    found = model.weight.grad.clone()
     model.zero_grad(set_to_none=True)
-    TaskGradients(projected=True, seed=1).backward(
-        tasks(model, BATCHES[0], (1.0, -0.5)), model, OPTIMIZER, 3, ignore=False
-    )
+    TaskGradients(projected=True, seed=1).backward(tasks(model, BATCHES[0], AGAINST), model, OPTIMIZER, 3, ignore=False)
     assert torch.equal(model.weight.grad, found)
+    assert found.norm() > 1e-3
+
+
+@pytest.mark.parametrize("projected", [True, False])
+def test_a_batch_that_keeps_processes_in_step_leaves_gradients_of_zero(projected: bool) -> None:
+    """Not None: all processes must agree on which parameters have a gradient."""
+    model, combine = nn.Linear(5, 3), TaskGradients(projected=projected, seed=1)
+    combine.backward(tasks(model, BATCHES[0], AGAINST), model, OPTIMIZER, 3, ignore=True)
+    for parameter in model.parameters():
+        assert parameter.grad is not None
+        assert not parameter.grad.any()
+
+
+@pytest.mark.parametrize("projected", [True, False])
+def test_the_gradients_of_several_processes_are_averaged(
+    projected: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group of one that says that it has two members: the sum over them is one's own gradient, the mean half of it.
+
+    Their projection is scaled as they are.
+    """
+    expected = grads(projected, BATCHES[:1], AGAINST)
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        monkeypatch.setattr(dist, "get_world_size", lambda *_: 2)
+        found = grads(projected, BATCHES[:1], AGAINST)
+    finally:
+        monkeypatch.undo()
+        dist.destroy_process_group()
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other / 2, rtol=1e-6, atol=1e-7)
