@@ -110,6 +110,15 @@ def test_all_attentions_have_the_fast_kernels(make_model: Any) -> None:
     assert kinds == {FastAttention}
 
 
+def test_attention_to_the_lm_has_the_heads_and_the_dropout_of_the_layers_own(make_model: Any) -> None:
+    model = make_model("attend", "none", attention_dropout=0.3)
+    found = [module for module in model.modules() if isinstance(module, AveragedAttention)]
+    assert len(found) == 2
+    for module in found:
+        assert (module.own.num_heads, module.to_lm.num_heads) == (2, 2)
+        assert (module.own.dropout_module.p, module.to_lm.dropout_module.p) == (0.3, 0.3)
+
+
 def test_every_parameter_has_a_gradient_in_every_step(make_model: Any, net_input: Any) -> None:
     """Also of what drop-net leaves out: processes that train together must agree on who has one."""
     model = make_model("attend", "none", src_attend_dropnet=1.0).train()

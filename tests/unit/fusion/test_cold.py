@@ -73,6 +73,16 @@ def test_deep_fusion_is_the_papers_formula(make: Any) -> None:
             torch.testing.assert_close(found[row, step].double(), w @ torch.cat([s, g * h]) + c, rtol=0, atol=1e-5)
 
 
+def test_logits_start_with_weights_that_outdo_their_division(make_causal: Any) -> None:
+    """Normal ones of a standard deviation of 1/2: they see logits divided by the square root of their number."""
+    lm = make_causal()
+    side = Side("tgt", "target", "decoder", lm.symbols, 64, heads=2)
+    layer: Any = FUSIONS["cold"](lm, side, FUSIONS["cold"].Config()).logits_layer
+    assert layer.weight.shape == (64, 24)
+    assert layer.weight.std().item() == pytest.approx(0.5, rel=0.1)
+    assert not layer.bias.any()
+
+
 def test_the_gate_of_deep_fusion_is_nearly_closed_at_first(make_model: Any) -> None:
     assert make_model("none", "deep").decoder.fusion.gate.bias.tolist() == [-1.0]
 

@@ -207,3 +207,23 @@ def test_an_integration_inside_the_layers_is_refused(make_lstm_cfg: Any, task: A
     monkeypatch.setattr(FUSIONS["elmo"], "replaces_embeddings", False)
     with pytest.raises(InputError, match="inside the layers of a transformer"):
         LSTMFusion.build_model(make_lstm_cfg(src_fusion="elmo", src_lm="x.pt"), task)
+
+
+@pytest.mark.parametrize("left_out", [None, "encoder_dropout_in", "decoder_dropout_out"])
+def test_each_place_has_its_own_dropout_or_else_the_common_one(
+    make_lstm_cfg: Any, task: Any, left_out: str | None
+) -> None:
+    given = {"encoder_dropout_in": 0.2, "encoder_dropout_out": 0.3, "decoder_dropout_in": 0.4}
+    given |= {"decoder_dropout_out": 0.5}
+    flags = {name: rate for name, rate in given.items() if name != left_out}
+    model = LSTMFusion.build_model(make_lstm_cfg(dropout=0.1, **flags), task)
+    for name in given:
+        stack, _, place = name.partition("_")
+        assert getattr(getattr(model, stack), f"{place}_module").p == flags.get(name, 0.1), name
+
+
+def test_additive_attention_keeps_nothing_of_a_batch(make_lstm_cfg: Any, task: Any, net_input: Any) -> None:
+    """Else a model holds a graph between steps, and cannot be copied."""
+    model = LSTMFusion.build_model(make_lstm_cfg(decoder_attention="additive"), task).train()
+    model(**net_input)[0].sum().backward()
+    assert model.decoder.attention._keys is None
