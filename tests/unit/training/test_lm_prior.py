@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.logging.metrics import aggregate
 from scipy.special import rel_entr, softmax
 
 from lmfusion.errors import InputError
 from lmfusion.inspection import inspect_checkpoint
 from lmfusion.lm.loading import load_lm
-from lmfusion.training.lm_prior import LM_TM, TM_LM, divergence, load_prior
+from lmfusion.training.lm_prior import LM_TM, TM_LM, LMPriorCriterion, divergence, load_prior
 
 PRIOR = ("--criterion", "lm_prior", "--label-smoothing", 0.1, "--prior-lm", "CAUSAL")
 
@@ -57,25 +58,35 @@ def make_prior_trainer(make_trainer: Callable[..., Any], data: Path) -> Callable
     return make
 
 
+@pytest.mark.parametrize("ignored", [0, 1])
 def test_the_loss_of_a_batch_is_cross_entropy_and_weighted_divergence(
-    make_prior_trainer: Callable[..., Any], make_batch: Callable[..., Any], data: Path
+    make_prior_trainer: Callable[..., Any], make_batch: Callable[..., Any], data: Path, ignored: int
 ) -> None:
-    trainer, batch = make_prior_trainer(*PRIOR, "--prior-weight", 0.3, "--prior-temperature", 3.0), make_batch("base")
+    """Of all tokens but the first ones that --ignore-prefix-size leaves out."""
+    flags = ("--prior-weight", 0.3, "--prior-temperature", 3.0, "--ignore-prefix-size", ignored)
+    trainer, batch = make_prior_trainer(*PRIOR, *flags), make_batch("base")
     batch["target"] = batch["target"].clone()
     batch["target"][0, 6:] = 1  # padding does not count
     criterion, model = trainer.get_criterion(), trainer.get_model().eval()
     with torch.no_grad():
         found, _, logged = criterion(model, batch)
-        plain, _, _ = LabelSmoothedCrossEntropyCriterion(trainer.task, False, 0.1)(model, batch)
+        plain, _, _ = LabelSmoothedCrossEntropyCriterion(trainer.task, False, 0.1, ignored)(model, batch)
         logits = model(**batch["net_input"])[0].double().numpy()
         lm = load_lm(data / "lm.pt")
         prior = lm(batch["net_input"]["prev_output_tokens"])[0].double().numpy()
     per_token = rel_entr(softmax(logits / 3, axis=-1), softmax(prior / 3, axis=-1)).sum(-1)
-    expected = 9 * per_token[batch["target"].numpy() != 1].sum()
+    expected = 9 * per_token[:, ignored:][batch["target"].numpy()[:, ignored:] != 1].sum()
     assert logged["prior_loss"].item() == pytest.approx(expected, rel=1e-5)
     assert found.item() == pytest.approx(plain.item() + 0.3 * expected, rel=1e-5)
     singles, _, _ = criterion(model, batch, reduce=False)
     assert singles.sum().item() == pytest.approx(found.item(), rel=1e-5)
+
+
+def test_the_divergence_is_logged_in_bits_a_token() -> None:
+    sums = {"loss": 12.0, "nll_loss": 12.0, "ntokens": 3, "sample_size": 3, "prior_loss": 6.0}
+    with aggregate() as logs:
+        LMPriorCriterion.reduce_metrics([sums, {**sums, "ntokens": 1, "sample_size": 1, "prior_loss": 2.0}])
+    assert logs.get_smoothed_values()["prior_loss"] == pytest.approx(8 / 4 / 0.693147, abs=1e-3)
 
 
 def test_it_pulls_the_model_to_the_lm_and_leaves_the_lm_alone(

@@ -98,8 +98,9 @@ def test_the_lms_loss_is_its_cross_entropy_of_the_sentences(
     """By numpy in float64, sentence by sentence and without padding."""
     side = name[:3]
     still = [str(flag).replace("src", side) for flag in STILL]
-    log, _ = step(make(kind, *TASK, *still, "--lm-loss-weight", 0.5), kind)
-    batch = padded(make_batch(kind))
+    trainer, batch = make(kind, *TASK, *still, "--lm-loss-weight", 0.5), padded(make_batch(kind))
+    log, _ = step(trainer, kind)
+    loss, _ = trainer.get_criterion().task_losses(trainer.get_model(), batch, 4)[name]()
     texts = batch["net_input"]["src_tokens"] if side == "src" else batch["target"]
     lm = load_lm(tied[kind])
     expected, words = 0.0, 0
@@ -113,6 +114,8 @@ def test_the_lms_loss_is_its_cross_entropy_of_the_sentences(
         words += len(wanted)
     assert log[f"{name}_words"] == words
     assert float(log[f"{name}_loss"]) == pytest.approx(expected, rel=1e-5)
+    # A mean over the LM's words, for each target token, as the translation's loss is a sum over these.
+    assert loss.item() == pytest.approx(0.5 * batch["ntokens"] / words * expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["SRC-FT", "TGT-FT"])
