@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from fairseq.logging.metrics import aggregate
 from fairseq.trainer import Trainer
 from scipy.stats import pearsonr
 from sklearn.metrics import accuracy_score, f1_score
@@ -18,6 +19,7 @@ from lmfusion.consumers.heads import IGNORED, HeadSpec, scores
 from lmfusion.errors import InputError
 from lmfusion.text.labelled import Example
 from lmfusion.training import sentence_measures as measures
+from lmfusion.training.sentence_criterion import SentenceTasksConfig, SentenceTasksCriterion
 from lmfusion.training.sentence_data import (
     Encoded,
     Encoder,
@@ -183,10 +185,31 @@ def test_sums_of_batches_give_the_measures_of_whole_lists() -> None:
     expected = pearsonr(scores(logits).double().numpy(), wanted.double().numpy())[0]
     assert measures.pearson(**sums) == pytest.approx(expected, abs=1e-9)
     yes, gold = logits > 0, wanted > 2.5
-    found = measures.counts(SAME, logits, gold.float(), torch.tensor(0.0))
+    found = measures.counts(SAME, logits, gold.float(), torch.tensor(0.7))
+    assert float(found["loss"]) == pytest.approx(50 * 0.7)
     assert int(found["correct"]) / 50 == pytest.approx(accuracy_score(gold, yes))
     f1 = measures.f1(*(float(found[name]) for name in ("true_positive", "predicted", "positive")))
     assert f1 == pytest.approx(f1_score(gold, yes))
+
+
+def test_terms_are_logged_as_means_over_batches_and_losses_as_means_over_examples() -> None:
+    batches = [{"n": 4, "loss": 2.8, "correct": 1, "smart": 0.2}, {"n": 1, "loss": 1.2, "correct": 1, "smart": 0.4}]
+    logs = [{f"t.{name}": value for name, value in sums.items()} for sums in batches]
+    with aggregate() as found:
+        measures.log(logs)
+    values = found.get_smoothed_values()
+    assert values["t_smart"] == pytest.approx(0.3)
+    assert values["t_loss"] == pytest.approx(0.8)
+
+
+def test_the_loss_of_a_joint_batch_adds_up_the_means_of_its_tasks() -> None:
+    cfg: Any = SentenceTasksConfig()
+    cfg.seed = 1
+    criterion = SentenceTasksCriterion(cfg, SimpleNamespace(target_dictionary=None))
+    logs = [{"a": {"loss": torch.tensor(6.0), "n": 3}}, {"b": {"loss": torch.tensor(1.0), "n": 2}}]
+    loss, size, log = criterion.joined(logs, {"nsentences": 5, "ntokens": 20})
+    assert (float(loss), size) == (2.5, 1)
+    assert (log["a.n"], float(log["b.loss"])) == (3, 1.0)
 
 
 def test_a_constant_prediction_has_no_correlation() -> None:
