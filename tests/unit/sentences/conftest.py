@@ -38,6 +38,12 @@ def flags(**given: Any) -> Namespace:
 
 
 @pytest.fixture
+def make_flags() -> Callable[..., Namespace]:
+    """The flags of a model with heads: ``make_flags(src_fusion="elmo")``."""
+    return flags
+
+
+@pytest.fixture
 def make_heads(shake: Any) -> Callable[..., HeadsModel]:
     """``make_heads(specs, src_fusion="elmo", dropout=0.1)``: all weights random, in eval mode."""
 
