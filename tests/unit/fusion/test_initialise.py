@@ -117,6 +117,17 @@ def test_another_dictionary_gets_the_rows_of_its_symbols(make_model: Any, src_lm
     assert not model.encoder.embed_tokens.weight[1].any()
 
 
+@torch.no_grad()
+def test_the_padding_of_a_stack_is_zero_whatever_the_lms_is(
+    make_cfg: Any, task: Any, make_cloze: Any, save_lm: Any
+) -> None:
+    lm = make_cloze()
+    lm.token_embedding.weight[1] = 3.0
+    model = TransformerLMFusion.build_model(make_cfg(src_fusion="initialise", src_lm=str(save_lm(lm))), task)
+    assert not model.encoder.embed_tokens.weight[1].any()
+    assert torch.equal(model.encoder.embed_tokens.weight[4:], lm.token_embedding.weight[4:])
+
+
 def test_a_gradient_reaches_everything(make_model: Any, net_input: Any) -> None:
     model = make_model("initialise", "initialise").train()
     model(**net_input)[0].sin().sum().backward()

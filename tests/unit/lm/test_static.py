@@ -112,6 +112,13 @@ def test_loading_gives_one_frozen_state_and_fillers_for_missing_symbols(file: Pa
     )
 
 
+def test_padding_is_zero_even_where_the_file_has_a_vector_for_it(tmp_path: Path) -> None:
+    path = tmp_path / "vectors.vec"
+    path.write_text("3 2\n<pad> 7 8\nw0 1 2\n<s> 3 4\n", encoding="utf-8")
+    states = lmfusion.load_lm(path).top_state(torch.tensor([[0, 1, 4]]))[0]
+    assert states.tolist() == [[3, 4], [0, 0], [1, 2]]  # <s>, <pad> and w0
+
+
 @pytest.fixture
 def lm(tmp_path: Path, vectors: list[list[float]]) -> Any:
     path = tmp_path / "vectors.vec"
@@ -147,6 +154,12 @@ def test_a_model_that_serves_a_side_is_described_by_it(lm: Any, dictionary: Any)
     copy.load_state_dict(lm.state_dict())
     assert copy.serve(symbols, what="the source dictionary") == 1.0
     assert torch.equal(copy.token_embedding.weight, lm.token_embedding.weight)
+
+
+def test_the_words_that_fill_a_dictionary_up_do_not_count_in_the_share(lm: Any) -> None:
+    """fairseq's --padding-factor; no text has them."""
+    fillers = [f"madeupword{number:04d}" for number in range(3)]
+    assert lm.serve(["<s>", "<pad>", "</s>", "<unk>", "w3", "w7", *fillers], what="the source dictionary") == 1.0
 
 
 def test_a_dictionary_of_other_words_is_refused(lm: Any) -> None:

@@ -65,3 +65,16 @@ def test_an_average_goes_on_from_where_it_was_saved(
     assert one.keys() == other.keys()
     assert "decoder.layer_norm.weight" in one
     assert all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+def test_in_half_precision_a_weight_of_several_names_has_one_average(
+    make_trainer: Callable[..., Any], make_batch: Callable[..., Any]
+) -> None:
+    trainer = make_trainer("baseline", *FLAGS["bf16"])
+    trainer.ema.get_model()
+    trainer.train_step([make_batch("baseline")])
+    averages = trainer.ema.fp32_params
+    tied = [averages[f"{name}.weight"] for name in ("encoder.embed_tokens", "decoder.embed_tokens")]
+    tied.append(averages["decoder.output_projection.weight"])
+    assert tied[0].dtype == torch.float32
+    assert tied[0] is tied[1] is tied[2]
