@@ -71,7 +71,7 @@ def amount(pairs: int) -> Amount:
 
 
 def rows(data: Prepared) -> str:
-    """Return the rows to begin with: of few pairs LSTMs that translate, and a denoiser, which can copy, for summaries."""
+    """Return the rows to begin with: for few pairs LSTMs, which translate well, or a denoiser, which can copy."""
     if data.pairs <= FEW and not data.tokenizers:
         return "baseline,lstm,lstm_src_elmo" if data.kind == TRANSLATION else "baseline,denoising"
     return "baseline,src_elmo_shdemb"
