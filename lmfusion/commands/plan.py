@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import lmfusion
 from lmfusion.commands.parsers import add_command, use_own_parts
 from lmfusion.errors import InputError
+from lmfusion.planning.words import flag_value
 
 if TYPE_CHECKING:
     from lmfusion.planning.plan import Asked, Plan
@@ -62,9 +63,7 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"--share {args.share:g}: give a share of the peak, 1 at most.")
     if args.gpu and args.peak_tflops:
         raise InputError("--gpu and --peak-tflops both say how fast a processor is: give one.")
-    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    own.add_argument("--user-dir")
-    folder = own.parse_known_args(args.flags)[0].user_dir
+    folder = flag_value(args.flags, "--user-dir")
     if folder is None:
         lmfusion.install()
     else:

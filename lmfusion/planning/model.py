@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from fairseq import options, tasks
@@ -24,6 +24,7 @@ from lmfusion.lm.loading import describe, load_lm
 from lmfusion.lm.transformer.base import TrainableLM
 from lmfusion.planning.counting import Uninitialized
 from lmfusion.planning.text import SOURCE, TARGET, Text
+from lmfusion.planning.words import flag_value, refuse
 
 _SIDES = (SOURCE, TARGET)
 _PLANNED = (FairseqLanguageModel, FairseqEncoderDecoderModel)
@@ -84,7 +85,7 @@ def architecture(words: Sequence[str]) -> type[Any]:
     Raises:
         InputError: if there is none, or one that cannot be planned.
     """
-    name = _value(words, "--arch", "-a")
+    name = flag_value(words, "--arch", "-a")
     if name is None:
         raise InputError("no architecture: give the flags of fairseq-train after --, --arch among them.")
     if name not in ARCH_MODEL_REGISTRY:
@@ -95,22 +96,9 @@ def architecture(words: Sequence[str]) -> type[Any]:
     return kind
 
 
-def _value(words: Sequence[str], *flags: str) -> str | None:
-    """Return the value of a flag among words, or None."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument(*flags, dest="value")
-    parser.error = _refuse  # type: ignore[method-assign]
-    value: str | None = parser.parse_known_args(list(words))[0].value
-    return value
-
-
-def _refuse(message: str) -> NoReturn:
-    raise InputError(f"the flags of fairseq-train: {message}.")
-
-
 def file_symbols(words: Sequence[str]) -> dict[str, list[str]]:
     """Return the symbols of the language models that flags give as files, by side."""
-    found = {side: _value(words, flag) for side, flag in _LM_FLAG.items()}
+    found = {side: flag_value(words, flag) for side, flag in _LM_FLAG.items()}
     return {side: load_lm(path).symbols for side, path in found.items() if path and path not in ARCH_MODEL_REGISTRY}
 
 
@@ -136,7 +124,7 @@ def read_flags(words: Sequence[str], text: Text, gpus: int) -> Request:
         given += _target_flags(kind)
     with _quiet():
         parser = options.get_training_parser()
-        parser.error = _refuse
+        parser.error = refuse
         try:
             args = options.parse_args_and_arch(parser, [text.folder, *given, *words])
         except SystemExit as error:  # a second parser inside fairseq, which has said why

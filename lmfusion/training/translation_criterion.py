@@ -104,11 +104,6 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
         log = {f"{name}_loss": loss.detach(), f"{name}_words": words}
         return self.lm_loss_weight * sample["ntokens"] / max(1, words) * loss, log
 
-    def _size(self, sample: dict[str, Any]) -> int:
-        """Return by what fairseq divides the loss of a batch, which is a sum over target tokens all the same."""
-        size: int = sample["target"].size(0) if self.sentence_avg else sample["ntokens"]
-        return size
-
     def _translation(
         self, model: Any, plain: Any, sample: dict[str, Any], update: int, averaged: Any
     ) -> tuple[Tensor, dict[str, Any]]:
@@ -144,8 +139,9 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
 
     def joined(self, logs: list[dict[str, Any]], sample: dict[str, Any]) -> tuple[Tensor, int, dict[str, Any]]:
         """Return loss, sample size and log of a batch from those of its tasks."""
-        size = self._size(sample)
-        log = {"ntokens": sample["ntokens"], "nsentences": sample["target"].size(0), "sample_size": size}
+        sentences, tokens = sample["target"].size(0), sample["ntokens"]
+        size = sentences if self.sentence_avg else tokens  # what fairseq divides by; the loss is a sum over tokens
+        log = {"ntokens": tokens, "nsentences": sentences, "sample_size": size}
         for each in logs:
             log |= each
         return torch.as_tensor(log["loss"]), size, log

@@ -7,7 +7,6 @@ deletes what a job has begun when it fails, and a run folder is what the job res
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -165,11 +164,7 @@ class Plan:
         found: list[dict[str, object]] = []
         tries = sorted(self.tries().items())
         for (row, size), choice in self._own_choices().items():
-            losses = {
-                tried.setting.name: tried.bits if math.isfinite(tried.bits) else None  # JSON has no infinity
-                for name, tried in tries
-                if name[:2] == (row, size)
-            }
+            losses = {tried.setting.name: tried.finite_bits for name, tried in tries if name[:2] == (row, size)}
             setting = dataclasses.asdict(choice.setting)
             found.append({"row": row, "size": size, **setting, "bits_per_character": losses})
         return found

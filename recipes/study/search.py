@@ -59,10 +59,15 @@ class Tried:
     setting: Setting
     bits: float
 
+    @property
+    def finite_bits(self) -> float | None:
+        """Return the loss, or None where it is infinite, which JSON cannot say."""
+        return self.bits if math.isfinite(self.bits) else None
+
     def to_json(self) -> str:
-        """Return it as text that ``from_json`` reads; JSON has no infinity."""
-        bits = self.bits if math.isfinite(self.bits) else None
-        return json.dumps({"setting": dataclasses.asdict(self.setting), "bits_per_character": bits}) + "\n"
+        """Return it as text that ``from_json`` reads."""
+        values = {"setting": dataclasses.asdict(self.setting), "bits_per_character": self.finite_bits}
+        return json.dumps(values) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Tried:

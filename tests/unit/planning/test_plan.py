@@ -199,6 +199,7 @@ def test_an_epoch_reads_a_shard(tmp_path: Path) -> None:
         ("--types 50 -- --arch transformer_lm --max-update 4", "--max-tokens"),
         ("--types 50 -- --arch transformer_lm --max-tokens 40 --max-epoch 4", "--tokens"),
         ("--types 50 -- --arch transformer_lm --no-such-flag 4", "--no-such-flag"),
+        ("--types 50 -- --arch transformer_lm --max-tokens 4 --user-dir", "--user-dir"),
         ("--types 2 -- --arch transformer_lm", "--types 2"),
         ("--types 50 --gpus 0 -- --arch transformer_lm", "--gpus 0"),
         ("--types 50 --gpu abacus -- --arch transformer_lm", "abacus"),

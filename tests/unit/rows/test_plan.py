@@ -13,20 +13,9 @@ import pytest
 from lmfusion import InputError
 from lmfusion.rows import amounts, plan
 from lmfusion.rows.plan import Plan
-from lmfusion.text.prepared import TRANSLATION, Prepared
+from lmfusion.text.prepared import Prepared
 
 ROWS = {"lm": 0.2, "baseline": 0.3, "src_elmo": 0.5}
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Prepared:
-    (tmp_path / "data.json").write_text("{}", encoding="utf-8")
-    return Prepared(tmp_path, "en", "fr", TRANSLATION, pairs=10_000, symbols={"en": 4_000_000, "fr": 1_000_000})
-
-
-@pytest.fixture
-def fresh(data: Prepared) -> Plan:
-    return plan.new(data, 1, {}, {})
 
 
 def minutes_of(made: Plan, seconds: dict[str, float], jobs: int) -> float:
