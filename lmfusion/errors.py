@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sys
@@ -29,13 +30,17 @@ class InputError(LMFusionError):
 
 
 def check_name(path: Path) -> None:
-    """Refuse a path without a name of its own (``.``, ``/``, an empty one), which no file can be written to.
+    """Refuse a path that no file can be written to: without a name (``.``, ``/``), of a device, a pipe or a socket.
+
+    A file is written under another name and renamed, so that a device would be gone and a file in its place.
 
     Raises:
-        InputError: it has none.
+        InputError: it is such a path.
     """
     if path.name in ("", ".."):
         raise InputError(f"{str(path)!r} is no name of a file to write: give one.")
+    if path.parent.absolute() == Path("/dev") or (os.path.exists(path) and not (path.is_file() or path.is_dir())):
+        raise InputError(f"{path} is a device or a pipe, whose place a file would take: give the name of a file.")
 
 
 @contextmanager
@@ -63,7 +68,10 @@ UserError = InputError  # the former name, for programs that catch it
 
 def describe_os_error(error: OSError) -> str:
     """Describe an error of the operating system in one line: the file, if the error names one, and the reason."""
-    return f"{error.filename or 'the output'}: {error.strerror or error}. Nothing that was complete is lost."
+    name = error.filename or "the output"
+    if isinstance(error, FileExistsError):
+        return f"{name}: is a file, where a folder is needed. Give another name. Nothing that was complete is lost."
+    return f"{name}: {error.strerror or error}. Nothing that was complete is lost."
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import argparse
 import logging
 import os
 import shlex
+from pathlib import Path
 from typing import Any
 
 import lmfusion
@@ -20,10 +21,10 @@ def add(commands: Any) -> None:
         commands,
         "export",
         text,
-        "lmfusion export runs/mine/checkpoints/checkpoint_best.pt --half --out small.pt",
+        "lmfusion export runs/mine/baseline --half --out small.pt",
         "lmfusion export runs/mine/baseline --ctranslate2 fast",
     )
-    parser.add_argument("checkpoint", metavar="CKPT", help="checkpoint file of any fairseq model")
+    parser.add_argument("checkpoint", metavar="CKPT", help="checkpoint of any fairseq model, or a run's folder")
     kinds = parser.add_mutually_exclusive_group(required=True)
     kinds.add_argument("--out", metavar="FILE", help="checkpoint to write")
     kinds.add_argument(
@@ -50,6 +51,7 @@ def run(args: argparse.Namespace) -> None:
         print(f"wrote {args.ctranslate2}; lmfusion translate {shlex.quote(str(args.ctranslate2))} [--int8]")
         return
     from lmfusion.checkpoint import rewriting as checkpoints
+    from lmfusion.checkpoint.finding import find_checkpoint
 
-    checkpoints.export(args.checkpoint, args.out, half=args.half)
+    checkpoints.export(find_checkpoint(Path(args.checkpoint)), args.out, half=args.half)
     print(f"wrote {args.out}, {os.path.getsize(args.out) / 1e6:.1f} MB")

@@ -141,7 +141,9 @@ def _lines(file: str | None) -> tuple[Iterable[str], int | None]:
         return _streamed(os.open(path, os.O_RDONLY), file), None
     total = textio.count_lines(path)
     with textio.open_binary(path) as stream:
-        opening.check_head(path, stream.read(opening.BLOCK))  # else lines of old Macs are one line, which is cut
+        head = stream.read(opening.BLOCK)
+    opening.check_kind(path, head)
+    opening.check_head(path, head)  # else lines of old Macs are one line, which is cut
     return textio.read_lines(path), total
 
 
@@ -161,8 +163,18 @@ def _streamed(descriptor: int, name: str) -> Iterator[str]:
     # Not sys.stdin, whose lock Python wants at its end, when a thread still waits for a line.
     with open(descriptor, "rb", closefd=False) as stream:
         for number, line in enumerate(stream, start=1):
+            if number == 1:
+                _check_start(name, line)
             try:
                 text = line.decode("utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
                 raise InputError(f"{name}, line {number}: not UTF-8 ({error.reason}). Convert it first.") from error
             yield text.removeprefix("\ufeff") if number == 1 else text
+
+
+def _check_start(name: str, line: bytes) -> None:
+    from lmfusion.text.opening import STREAMED
+
+    for mark, program in STREAMED.items():
+        if line.startswith(mark):
+            raise InputError(f"{name} is compressed: decompress it before ({program} -dc … | lmfusion translate …).")

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -66,7 +67,9 @@ def check_rows(names: Sequence[str]) -> None:
         raise InputError(f"--rows names no row. There are: {', '.join(known)}.")
     for name in names:
         if name not in known:
-            raise InputError(f"--rows {name}: there is no such row. There are: {', '.join(known)}.")
+            like = get_close_matches(name.lower().replace("-", "_"), known, n=1)
+            meant = f" Did you mean {like[0]}?" if like else ""
+            raise InputError(f"--rows {name}: there is no such row.{meant} There are: {', '.join(known)}.")
 
 
 def needs(row: str) -> list[str]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lmfusion.errors import InputError
@@ -16,6 +17,7 @@ from lmfusion.rows.asked import Asked, check
 from lmfusion.rows.jobs import Places
 from lmfusion.rows.plan import Plan
 from lmfusion.runs.log_tail import last_words
+from lmfusion.runs.run_folder import SCORES_FILE, RunFolder
 from lmfusion.text import prepared
 from lmfusion.text.prepared import Prepared
 
@@ -112,15 +114,18 @@ def train(asked: Asked) -> list[str]:
         InputError: something is wrong before anything is trained.
     """
     check(asked)
+    own = RunFolder(asked.out)
+    own.lock()  # a second command would take rows from this one, which then fail here
     where = Places.here(asked.jobs)
     fixed = fixed_plan(asked, where)
     _say(asked, fixed, where)
     failed = _run(asked, asked.lms(), fixed.numbers, where, asked.out)
     possible = [row for row in asked.rows if not set(scripts.needs(row)) & set(failed)]
     failed += _run(asked, possible, fixed.numbers, where, asked.out)
-    done = [row for row in asked.rows if (asked.out / row / "scores.json").is_file()]
+    rows = dict.fromkeys([*asked.rows, *scripts.rows()])  # those of earlier commands, too
+    done = [row for row in rows if (asked.out / row / SCORES_FILE).is_file()]
     if done:
-        _report(asked, done)
+        _report(replace(asked, rows=done))
     return failed
 
 
@@ -133,8 +138,11 @@ def _say(asked: Asked, fixed: Plan, where: Places) -> None:
     print(f"  numbers: {json.dumps(fixed.numbers)}", flush=True)
 
 
-def _report(asked: Asked, done: Sequence[str]) -> None:
-    folders = [*done, *(scripts.run_folder(script, asked.data) for script in asked.lms() if script != scripts.REVERSE)]
+def _report(asked: Asked) -> None:
+    folders = [
+        *asked.rows,
+        *(scripts.run_folder(script, asked.data) for script in asked.lms() if script != scripts.REVERSE),
+    ]
     test = [str(asked.data.text("test", side)) for side in (asked.data.source, asked.data.target)]
     words = [*(str(asked.out / name) for name in folders), "--out", str(asked.out / "report"), "--significance"]
     words += ["--title", asked.title or f"{asked.data.source} to {asked.data.target}"]

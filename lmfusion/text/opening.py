@@ -22,6 +22,8 @@ NO_TEXT = {
     b"\xd0\xcf\x11\xe0": ("an old Word or Excel file", "save it as plain text in UTF-8"),
     b"{\\rtf": ("a rich-text file", "save it as plain text in UTF-8"),
 }
+STREAMED = {GZIP: "gzip", XZ: "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+"""Programs that decompress a stream, by its first bytes."""
 MARKS = {  # UTF-32's little-endian mark begins with UTF-16's, so it comes first
     b"\xff\xfe\x00\x00": "UTF-32",
     b"\x00\x00\xfe\xff": "UTF-32",
@@ -37,21 +39,31 @@ def open_any(path: Path) -> IO[bytes]:
         DataError: the file is missing or empty, or is an archive or a document, not text.
     """
     if not path.is_file():
-        raise DataError(f"{path}: no such file. Give the path of a regular file.")
+        what = "is a folder" if path.is_dir() else "no such file"
+        raise DataError(f"{path}: {what}. Give the path of a regular file.")
     with path.open("rb") as stream:
         head = stream.read(8)
     if not head:
         raise DataError(f"{path}: empty file. It needs one sentence a line.")
-    if head.startswith(ZIP):
-        raise DataError(f"{path}: {_zip_kind(path)}, not text. Give the text itself, in UTF-8, one sentence a line.")
-    for magic, (kind, fix) in NO_TEXT.items():
-        if head.startswith(magic):
-            raise DataError(f"{path}: {kind}, not text: {fix.replace('FILE', path.name)}, and give the result.")
+    check_kind(path, head)
     if head.startswith(GZIP):
         return cast(IO[bytes], gzip.open(path, "rb"))
     if head.startswith(XZ):
         return lzma.open(path, "rb")
     return path.open("rb")
+
+
+def check_kind(path: Path, head: bytes) -> None:
+    """Refuse an archive or a document by a file's first bytes.
+
+    Raises:
+        DataError: it is one, of a kind that is not read.
+    """
+    if head.startswith(ZIP):
+        raise DataError(f"{path}: {_zip_kind(path)}, not text. Give the text itself, in UTF-8, one sentence a line.")
+    for magic, (kind, fix) in NO_TEXT.items():
+        if head.startswith(magic):
+            raise DataError(f"{path}: {kind}, not text: {fix.replace('FILE', path.name)}, and give the result.")
 
 
 def _zip_kind(path: Path) -> str:

@@ -10,6 +10,7 @@ from lmfusion.text import bpe_size, data_table, own_corpus, prepare, prepared
 from lmfusion.text.binarize import making_folder
 from lmfusion.text.corpus import file_hash
 from lmfusion.text.data_table import Text
+from lmfusion.text.learn_bpe import load_processor
 from lmfusion.text.own_preparation import LEFT_OUT, OwnPreparation
 from lmfusion.text.own_request import Request
 from lmfusion.text.prepared import SUMMARIZATION, TRANSLATION, Prepared
@@ -60,6 +61,8 @@ class Settings:
                 raise DataError(
                     f"{path}: no such file. --spm and --dict name a sentencepiece model and its dictionary."
                 )
+        if self.bpe_model:
+            load_processor(self.bpe_model)
 
     @property
     def given_dictionary(self) -> Path | None:

@@ -118,6 +118,8 @@ def read(folder: Path) -> Prepared:
         InputError: there is none, or it is damaged.
     """
     path = folder / FILE
+    if folder.is_file():
+        raise InputError(f"{folder} is a file: give the folder that `lmfusion data … --out FOLDER` has filled.")
     if not path.is_file():
         raise InputError(f"{folder}: has no {FILE}. Give a folder that `lmfusion data … --out {folder}` has filled.")
     try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, check_name
 from lmfusion.text import textio
 from lmfusion.text.progress import progress
 
@@ -164,6 +164,7 @@ def check_output(path: Path) -> None:
 
 
 def _partial(path: Path) -> Path:
+    check_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     return path.with_name(f"partial.{path.name}")  # in front, for gensim compresses by the ending
 

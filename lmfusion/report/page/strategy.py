@@ -8,13 +8,14 @@ from lmfusion.report.page.command_line import Flags
 
 LM_PRIOR, LSTM, PREFIX_LM = "LM-PRIOR", "LSTM", "PREFIX-LM"
 SHALLOW_FUSION = "SHALLOW-FUSION"
-PRETRAINED, SECOND_STAGE = "PRETRAINED", "SECOND-STAGE"
-"""Starts from another model: without a language model inside, and with one."""
+PRETRAINED, DENOISING, SECOND_STAGE = "PRETRAINED", "DENOISING", "SECOND-STAGE"
+"""Starts from another model: without a language model inside, from a denoiser of the recipes, and with one."""
 MADE_UP = {"back": "BACK-TRANSLATION", "self": "SELF-TRAINING", "copied": "COPIED", "distilled": "DISTILLED"}
 """Beginnings of data folders that hold made-up pairs, too (recipes/_made_up.sh), and what they are called."""
 BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
 _FUSIONS = {"elmo": "ELMO", "finetune": "FT", "ft": "FT"}
 _MADE_UP = re.compile(rf"/({'|'.join(MADE_UP)})-[^/]*-with-([0-9]+)/bitext-[0-9]+/?$")
+_DENOISER = re.compile(r"/(lstm_)?denoiser/")
 _CELL = re.compile(r"(src|tgt)_(elmo|ft)(_|$)")
 
 # Order of the paper's Table 4; what it does not have comes after, in the order of the alphabet.
@@ -64,8 +65,8 @@ def name(flags: Flags, generation: Flags | None = None) -> str:
         parts.append(SHDEMB)
     if flags.get("criterion") == "lm_prior":
         parts.append(LM_PRIOR)
-    if flags.get("finetune-from-model"):
-        parts.append(SECOND_STAGE if fused else PRETRAINED)
+    if before := flags.get("finetune-from-model"):
+        parts.append(SECOND_STAGE if fused else DENOISING if _DENOISER.search(before) else PRETRAINED)
     made_up, _ = made_up_pairs(flags)
     beside = [SHALLOW_FUSION] if generation and generation.get("lm-path") else []
     return "+".join([*parts, *([MADE_UP[made_up]] if made_up else []), *beside])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from lmfusion import InputError
 from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.cli import main
+from lmfusion.errors import check_name, describe_os_error
+from lmfusion.text import word_vectors
 from lmfusion.text.textio import writing
 
 
@@ -18,6 +21,34 @@ def test_a_path_without_a_name_is_refused(name: str) -> None:
         pass
     with pytest.raises(InputError, match="name"), writing(Path(name)):
         pass
+
+
+@pytest.mark.parametrize("name", ["pipe", "link", "/dev/null", "/dev/full", "/dev/stdout"])
+def test_a_device_or_a_pipe_stays_what_it_is(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/dev/null")
+    path = tmp_path / name
+    before = path.lstat()
+    for write in (replacing, writing):
+        with pytest.raises(InputError, match="device or a pipe"), write(path):
+            pass
+    with pytest.raises(InputError, match="device or a pipe"):
+        word_vectors.save(None, path, binary=True)
+    assert path.lstat() == before
+    assert {file.name for file in tmp_path.iterdir()} == {"pipe", "link"}
+
+
+def test_a_folder_of_files_may_lie_on_a_memory_disk() -> None:
+    check_name(Path("/dev/shm/model.pt"))
+
+
+def test_a_file_where_a_folder_is_needed_is_said_to_be_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.en").write_text("a\n", encoding="utf-8")
+    assert main(["train", str(tmp_path / "train.en"), "--out", str(tmp_path / "runs")]) == 2
+    assert "is a file" in capsys.readouterr().err
+    with pytest.raises(FileExistsError) as raised:
+        (tmp_path / "train.en").mkdir()
+    assert "is a file" in describe_os_error(raised.value)
 
 
 def test_predictions_do_not_take_the_place_of_what_is_labelled(

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
+import os
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
 from lmfusion.cli import build_parser, main
+from lmfusion.commands import translate
+from lmfusion.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -32,6 +41,24 @@ def test_a_parser_is_used_again() -> None:
     parser = build_parser()
     for _ in range(2):
         assert parser.parse_args(["translate", "m", "--beam", "2", "f"]).file == "f"
+
+
+@pytest.mark.parametrize(("pack", "kind"), [(bz2.compress, "bzip2"), (gzip.compress, "gzip"), (lzma.compress, "xz")])
+def test_what_is_compressed_is_said_to_be(
+    pack: Callable[[bytes], bytes], kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a stream all kinds, of a file the one that is not read."""
+    packed = pack("Das Paket enthält Spiele.\r\n".encode() * 9)
+    read, write = os.pipe()
+    os.write(write, packed)
+    os.close(write)
+    with pytest.raises(InputError, match=f"{kind} -dc"):
+        list(translate._streamed(read, "standard input"))
+    os.close(read)
+    if kind == "bzip2":
+        (tmp_path / "new.en.bz2").write_bytes(packed)
+        assert main(["translate", "m", str(tmp_path / "new.en.bz2")]) == 2
+        assert "bunzip2 new.en.bz2" in capsys.readouterr().err
 
 
 def test_a_folder_is_no_text(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,6 +33,11 @@ from lmfusion.report.page.runs import Run
         ("--arch src_elmo --criterion label_smoothed_cross_entropy", "SRC-ELMO"),
         ("--arch prefix_lm --share-decoder-input-output-embed", "PREFIX-LM"),
         ("--arch lmfusion_tiny --share-all-embeddings --finetune-from-model x.pt", "SHARED+PRETRAINED"),
+        ("--arch lmfusion_tiny --share-all-embeddings --finetune-from-model a/denoiser/b/c.pt", "SHARED+DENOISING"),
+        (
+            "--arch lstm_lmfusion --share-all-embeddings --finetune-from-model a/lstm_denoiser/c.pt",
+            "LSTM+SHARED+DENOISING",
+        ),
         ("--arch lmfusion_tiny --src-fusion attend --finetune-from-model x.pt", "SRC-ATTEND+SECOND-STAGE"),
         ("--arch lmfusion_tiny --tgt-fusion deep --finetune-from-model x.pt", "TGT-DEEP+SECOND-STAGE"),
         ("--arch prefix_lm --prefix-lm x.pt", "PREFIX-LM+INITIALISE"),
