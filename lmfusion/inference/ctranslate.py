@@ -7,7 +7,6 @@ fairseq's modules is used; this module checks what it wrote, and adds the tokeni
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -22,12 +21,12 @@ from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
 from lmfusion.inference.ctranslate_check import compare
 from lmfusion.inference.hub import load_model
-from lmfusion.inference.translate_lines import WINDOW, Done, Hypothesis, Search, windows
+from lmfusion.inference.translate_lines import WINDOW, Done, Hypothesis, Search, warn_of_cut, windows
 from lmfusion.inference.unknown_symbols import UnknownSymbols
 from lmfusion.text import kit as kits
 from lmfusion.text.codec import TextCodec
 from lmfusion.text.json_text import parse
-from lmfusion.text.line_map import available_cores
+from lmfusion.text.line_map import openmp_threads
 from lmfusion.text.opening import clean
 
 MODEL, TEXT, BPE = "model.bin", "lmfusion.json", "bpe.model"
@@ -177,8 +176,7 @@ class CTranslator:
             ) from error
         assert kit is not None
         self._codec = TextCodec(kit)
-        threads = int(os.environ.get("OMP_NUM_THREADS") or available_cores())
-        kind = "int8" if int8 else "default"
+        kind, threads = "int8" if int8 else "default", openmp_threads()
         try:
             self._translator = library.Translator(str(folder), device=device, compute_type=kind, intra_threads=threads)
         except (RuntimeError, ValueError) as error:
@@ -191,7 +189,7 @@ class CTranslator:
         first, unknown = 1, UnknownSymbols(self._symbols, self._known.__contains__, UNKNOWN, is_dialogue=not ahead)
         for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
             numbered = list(enumerate(window, start=first))
-            sources = [unknown.encode(number, line) for number, line in numbered if line.strip()]
+            sources = [self._cut(number, unknown.encode(number, line)) for number, line in numbered if line.strip()]
             found = iter(self._translated(sources, search))
             for number, line in numbered:
                 hypotheses = next(found) if line.strip() else [Hypothesis("", 0.0)]
@@ -209,9 +207,16 @@ class CTranslator:
     def _symbols(self, line: str) -> list[str]:
         return self._codec.encode(clean(line)).split()
 
+    def _cut(self, number: int, symbols: list[str]) -> list[str]:
+        """Leave out what is longer than the model reads, with the </s> that CTranslate2 adds, and warn of it."""
+        if len(symbols) < self._longest:
+            return symbols
+        warn_of_cut(number, len(symbols) + 1, self._longest)
+        return symbols[: self._longest - 1]
+
     def _translated(self, sources: list[list[str]], search: Search) -> Iterator[list[Hypothesis]]:
         results = self._translator.translate_batch(
-            [symbols[: self._longest - 1] for symbols in sources],
+            sources,
             beam_size=search.beam,
             num_hypotheses=search.nbest,
             max_batch_size=search.batch_size,

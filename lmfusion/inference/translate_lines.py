@@ -119,8 +119,19 @@ def _tokens(model: Translator, line: str, number: int, unknown: UnknownSymbols) 
     limit = model.max_positions[0]
     if len(tokens) <= limit:
         return tokens
-    logger.warning(f"line {number} has {len(tokens)} symbols, and the model reads {limit}: the rest is left out")
+    warn_of_cut(number, len(tokens), limit)
     return torch.cat([tokens[: limit - 1], tokens[-1:]])
+
+
+def warn_of_cut(number: int, symbols: int, limit: int) -> None:
+    """Warn of a line that is longer than the model reads.
+
+    Args:
+        number: of the line, from 1.
+        symbols: of the line, with </s>.
+        limit: as many are read.
+    """
+    logger.warning(f"line {number} has {symbols} symbols, and the model reads {limit}: the rest is left out")
 
 
 def windows(lines: Iterable[str], size: int) -> Iterator[list[str]]:

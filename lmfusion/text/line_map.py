@@ -23,6 +23,12 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def openmp_threads() -> int:
+    """Number of threads that OMP_NUM_THREADS gives OpenMP's outermost loops; as many as cores where it gives none."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) > 0 else available_cores()
+
+
 def _ignore_interrupt() -> None:
     """Workers leave Ctrl-C to the parent, which then stops them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
