@@ -38,7 +38,7 @@ class Search:
         beam: hypotheses that are kept at every step.
         nbest: hypotheses that are returned of each line, at most ``beam``.
         batch_size: sentences a batch.
-        settings: further settings of fairseq's search, ``lenpen`` and the like.
+        settings: further settings of fairseq's search, ``lenpen`` and the like, but ``beam`` and ``nbest``.
     """
 
     beam: int = 5
@@ -54,6 +54,8 @@ class Search:
             raise InputError(
                 f"--nbest {self.nbest}: a beam of {self.beam} has no more hypotheses; give --beam as well."
             )
+        if named := [name for name in ("beam", "nbest") if name in self.settings]:
+            raise InputError(f"{named[0]} is no further setting of a search: give Search({named[0]}=…).")
         check_settings(self.settings)
 
 
@@ -89,13 +91,16 @@ def translate_lines(
         InputError: if something is no text, or a setting is none.
     """
     model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens = search.batch_size, None
-    model.after_batch = done or model.after_batch
-    first, unknown = 1, of_model(model, is_dialogue=not ahead)
-    for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
-        for number, found in enumerate(_translate(model, window, search, first, unknown), start=first):
-            unknown.check_translation(number, (each.text for each in found))
-            yield found
-        first += len(window)
+    before, first, unknown = model.after_batch, 1, of_model(model, is_dialogue=not ahead)
+    model.after_batch = done or before
+    try:
+        for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
+            for number, found in enumerate(_translate(model, window, search, first, unknown), start=first):
+                unknown.check_translation(number, (each.text for each in found))
+                yield found
+            first += len(window)
+    finally:  # whoever was told of these lines is not told of what the model translates later
+        model.after_batch = before
     unknown.finish()
 
 

@@ -30,6 +30,7 @@ class Reverser:
         self.cfg = SimpleNamespace(dataset=SimpleNamespace(batch_size=None, max_tokens=None))
         self.unread: set[str] = set()
         self.asked: list[int] = []
+        self.searches: list[dict[str, Any]] = []
         self.words: list[str] = [""]
         self.after_batch = lambda sentences: None
 
@@ -48,8 +49,9 @@ class Reverser:
     def apply_bpe(self, text: str) -> str:
         return text
 
-    def generate(self, tokens: list[Tensor], beam: int, *, nbest: int, **_: Any) -> list[list[dict[str, Any]]]:
+    def generate(self, tokens: list[Tensor], beam: int, *, nbest: int, **settings: Any) -> list[list[dict[str, Any]]]:
         self.asked.append(len(tokens))
+        self.searches.append({"beam": beam, **settings})
         self.after_batch(len(tokens))
         return [[{"tokens": row.flip(0), "score": torch.tensor(-float(n))} for n in range(beam)] for row in tokens]
 
@@ -87,6 +89,22 @@ def test_lines_are_told_as_finished_once_each_while_others_are_still_to_come(mod
     assert next(found)
     assert 0 < sum(told) < 52
     assert len([1, *found]) == sum(told) == 52
+
+
+def test_who_is_told_of_one_text_is_not_told_of_the_next(model: Any) -> None:
+    told: list[int] = []
+    list(translate_lines(model, ["a b"], Search(), done=told.append))
+    list(translate_lines(model, ["c d", "", "e"], Search()))
+    model.generate([torch.tensor([1, 0])], 5, nbest=1)
+    assert told == [1]
+
+
+def test_the_search_is_the_one_that_is_asked_for(model: Any) -> None:
+    """Batches are of sentences: the most tokens of the training's batches do not count."""
+    model.cfg.dataset.max_tokens = 3
+    list(translate_lines(model, ["a b"], Search(beam=3, batch_size=7, settings={"lenpen": 0.6, "unkpen": 100.0})))
+    assert model.searches == [{"beam": 3, "lenpen": 0.6, "unkpen": 100.0}]
+    assert (model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens) == (7, None)
 
 
 def test_nothing_gives_nothing(model: Any) -> None:
@@ -157,12 +175,20 @@ def test_as_many_hypotheses_as_asked_for_best_first(model: Any) -> None:
         ({"settings": {"min_len": True}}, "min_len True"),
         ({"settings": {"lenpen": "1"}}, "lenpen '1'"),
         ({"settings": {"beems": 3}}, "beems"),
+        ({"settings": {"beam": 3}}, "beam"),
+        ({"settings": {"nbest": 2}}, "nbest"),
+        ({"settings": {"temperature": 0.0}}, "temperature 0"),
     ],
     ids=str,
 )
 def test_settings_that_cannot_be_are_refused(flags: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
         Search(**flags)
+
+
+def test_the_least_values_of_settings_are_settings() -> None:
+    least = {"max_len_a": 0, "max_len_b": 0, "min_len": 0, "no_repeat_ngram_size": 0, "temperature": 1e-6}
+    assert Search(settings=least).settings == least
 
 
 def test_white_space_of_every_kind_is_a_space(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,9 +241,26 @@ def test_whatever_ends_the_lines_early_ends_the_translations(model: Any) -> None
         next(found)
 
 
+@pytest.mark.parametrize("error", [OSError("disk gone"), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no text")])
+def test_what_went_wrong_with_reading_is_said_as_it_is(model: Any, error: Exception) -> None:
+    def lines() -> Iterator[str]:
+        yield "a b"
+        raise error
+
+    found = translate_lines(model, lines(), Search())
+    assert next(found)[0].text == "b a"
+    with pytest.raises(type(error)) as raised:
+        next(found)
+    assert raised.value is error
+
+
 def test_in_a_dialogue_each_line_with_unknown_symbols_is_named_and_none_counted(
     model: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     model.unread = {"☃"}
     list(translate_lines(model, ["☃", "a", "☃ b"], Search(), ahead=False))
     assert [told.split(":")[0] for told in caplog.messages] == ["line 1", "line 3"]
+    caplog.clear()
+    model.unread = set()
+    list(translate_lines(model, ["<unk>", "a <unk>"], Search(), ahead=False))
+    assert [told.split(":")[0] for told in caplog.messages] == ["line 1"], "of translations the first, as ever"
