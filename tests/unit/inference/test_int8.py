@@ -64,6 +64,22 @@ def test_another_precision_is_refused_and_left_as_it_is(dtype: torch.dtype) -> N
     assert [type(each) for each in model] == [nn.Linear, nn.Linear]
 
 
+@pytest.mark.parametrize("vnni", [True, False])
+def test_inputs_have_all_8_bits_only_where_sums_cannot_overflow(vnni: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_vnni": vnni})
+    layer = nn.Linear(4, 3).eval()
+    assert quantize(layer) == 1
+    assert isinstance(layer, Int8Linear)
+    assert layer.is_narrow == (not vnni)
+
+
+def test_a_model_on_another_device_is_refused_and_left_as_it_is() -> None:
+    model = nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2, device="meta"))
+    with pytest.raises(lmfusion.InputError, match="CPU"):
+        quantize(model)
+    assert [type(each) for each in model] == [nn.Linear, nn.Linear]
+
+
 def test_the_shipped_model_translates_nearly_the_same() -> None:
     lines = [
         "This package contains the documentation.",

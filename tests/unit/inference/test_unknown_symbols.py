@@ -54,3 +54,8 @@ def test_symbols_are_shown_without_marks_of_their_bpe(
     UnknownSymbols(str.split, KNOWN.__contains__, "<unk>").encode(7, f"a {symbol}")
     assert shown in caplog.text
     assert "line 7: 1 of 2" in caplog.text
+
+
+@pytest.mark.parametrize(("line", "shown"), [("А Б В Г Д", "(А, Б, В, Г, Д)"), ("А Б В Г Д А Е", "(А, Б, В, Г, Д, …)")])
+def test_more_than_five_are_not_all_shown(line: str, shown: str, caplog: pytest.LogCaptureFixture) -> None:
+    assert shown in told(line, caplog)
