@@ -93,7 +93,7 @@ class Arguments:
         """
         value = self.get(name, default)
         if not isinstance(value, bool):
-            self._refuse(name, "True or False")
+            self._refuse(name, value, "True or False")
         return bool(value)
 
     def integer(self, name: str, default: int | None = None, *, least: int = 1, most: int = 10**6) -> int:
@@ -106,7 +106,7 @@ class Arguments:
             self.require(name)
         value = self.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            self._refuse(name, f"a whole number from {least} to {most}")
+            self._refuse(name, value, f"a whole number from {least} to {most}")
         return int(value)
 
     def number(self, name: str, default: float) -> float:
@@ -117,11 +117,11 @@ class Arguments:
         """
         value = self.get(name, default)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-            self._refuse(name, "a number of at least 0")
+            self._refuse(name, value, "a number of at least 0")
         return float(value)
 
-    def _refuse(self, name: str, expected: str) -> NoReturn:
-        raise InputError(f"{self.origin}: {name} is {self.values[name]!r}, where {expected} is expected.")
+    def _refuse(self, name: str, value: Any, expected: str) -> NoReturn:
+        raise InputError(f"{self.origin}: {name} is {value!r}, where {expected} is expected.")
 
     def updated(self, values: Mapping[str, Any]) -> Arguments:
         """Return the same with these values on top."""

@@ -63,12 +63,7 @@ def read_released(path: str | Path, *, drop_meters: bool = False) -> Released:
     state = _read(path, drop_meters)
     if state.get("cfg") is not None:
         raise InputError(f"{path} has the format of today's fairseq already: there is nothing to convert.")
-    args = state.get("args") or Namespace()
-    if not isinstance(args, Namespace):
-        raise InputError(f"{path}: its flags are a {type(args).__name__}, where the released code has a namespace.")
-    odd = sorted(name for name, value in vars(args).items() if isinstance(value, Tensor))
-    if odd:
-        raise InputError(f"{path}: these are among its flags and are weights: {', '.join(odd)}.")
+    args = _flags(path, state)
     history = state.get("optimizer_history") or [{}]
     return Released(
         path=path,
@@ -87,10 +82,21 @@ def read_lm_values(path: str | Path, *, drop_meters: bool = False) -> dict[str, 
     path = Path(path)
     state = _read(path, drop_meters)
     if state.get("cfg") is None:
-        return vars(state.get("args") or Namespace())
+        return vars(_flags(path, state))
     task = state["cfg"].get("task") or {}
     values = {**(vars(task) if isinstance(task, Namespace) else task), **model_config(path, state)}
     return {**values, "relu_dropout": values.get("activation_dropout")}
+
+
+def _flags(path: Path, state: Mapping[str, Any]) -> Namespace:
+    """Return the flags of the training command; empty where the file has none."""
+    args = state.get("args") or Namespace()
+    if not isinstance(args, Namespace):
+        raise InputError(f"{path}: its flags are a {type(args).__name__}, where the released code has a namespace.")
+    odd = sorted(str(name) for name, value in vars(args).items() if isinstance(value, Tensor))
+    if odd:
+        raise InputError(f"{path}: these are among its flags and are weights: {', '.join(odd)}.")
+    return args
 
 
 def _read(path: Path, drop_meters: bool) -> dict[str, Any]:

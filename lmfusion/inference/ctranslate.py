@@ -21,6 +21,7 @@ from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
 from lmfusion.inference.ctranslate_check import compare
 from lmfusion.inference.hub import load_model
+from lmfusion.inference.search_settings import check_text
 from lmfusion.inference.translate_lines import WINDOW, Done, Hypothesis, Search, warn_of_cut, windows
 from lmfusion.inference.unknown_symbols import UnknownSymbols
 from lmfusion.text import kit as kits
@@ -205,6 +206,7 @@ class CTranslator:
         return [found[0].text for found in self.translate_lines(lines, Search(beam=beam))]
 
     def _symbols(self, line: str) -> list[str]:
+        check_text(line, "a line")
         return self._codec.encode(clean(line)).split()
 
     def _cut(self, number: int, symbols: list[str]) -> list[str]:

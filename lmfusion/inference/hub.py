@@ -25,6 +25,7 @@ from lmfusion.inference.search_settings import (
     check_languages,
     check_overrides,
     check_settings,
+    check_text,
     check_texts,
     why_it_ended,
 )
@@ -63,8 +64,7 @@ class Translator(hub_utils.GeneratorHubInterface):
         Raises:
             InputError: if it is no text, or longer than the model takes and was not to be cut.
         """
-        if not isinstance(sentence, str):
-            raise InputError(f"{sentence!r:.60} is a {type(sentence).__name__}: a sentence is text (str).")
+        check_text(sentence)
         tokens: Tensor = super().encode(clean(sentence))
         limit = self.max_positions[0]
         if len(tokens) <= limit:
@@ -151,8 +151,8 @@ class Translator(hub_utils.GeneratorHubInterface):
                 f"sentence {overlong[0]} has {len(tokens[overlong[0]])} tokens, more than the {self.max_positions[0]} "
                 f"the model takes: cut or split it, or give skip_invalid_size_inputs=True."
             )
-        sizes = self.cfg.dataset
-        for batch in dataset.batch_by_size(indices, max_tokens=sizes.max_tokens, max_sentences=sizes.batch_size):
+        own, longest = self.cfg.dataset, max(map(len, tokens))  # batches of the training may have been smaller
+        for batch in dataset.batch_by_size(indices, own.max_tokens and max(own.max_tokens, longest), own.batch_size):
             yield dataset.collater([dataset[index] for index in batch])
             self.after_batch(len(batch))
 

@@ -15,7 +15,7 @@ from torch import nn
 
 from lmfusion.errors import InputError
 
-_OF_GENERATE = ("skip_invalid_size_inputs", "inference_step_args", "prefix_allowed_tokens_fn")
+_OF_GENERATE = ("verbose", "skip_invalid_size_inputs", "inference_step_args", "prefix_allowed_tokens_fn")
 _LEAST = {
     "lenpen": -math.inf,
     "unkpen": -math.inf,
@@ -38,8 +38,26 @@ def check_texts(sentences: Any) -> None:
     if not isinstance(sentences, (list, tuple)):
         raise InputError(f"translate takes a list of texts (str), not a {type(sentences).__name__}.")
     for number, sentence in enumerate(sentences):
-        if not isinstance(sentence, str):
-            raise InputError(f"sentence {number} is a {type(sentence).__name__}, {sentence!r:.60}: give text (str).")
+        check_text(sentence, f"sentence {number}")
+
+
+def check_text(sentence: Any, name: str = "a sentence") -> None:
+    """Refuse what is no text, and text with halves of characters, which stand for bytes that are no UTF-8.
+
+    Args:
+        sentence: to be looked at.
+        name: what it is called in the message.
+
+    Raises:
+        InputError: naming it.
+    """
+    if not isinstance(sentence, str):
+        raise InputError(f"{name} is a {type(sentence).__name__}, {sentence!r:.60}: give text (str).")
+    try:
+        sentence.encode("utf-8")
+    except UnicodeEncodeError as error:
+        half = sentence[error.start]
+        raise InputError(f"{name} has {half!r}, which is no character: give text, decoded as UTF-8.") from error
 
 
 def check_settings(given: Mapping[str, Any]) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from lmfusion.errors import InputError
 from lmfusion.inference.hub import Translator
-from lmfusion.inference.search_settings import check_settings
+from lmfusion.inference.search_settings import check_settings, check_text
 from lmfusion.inference.unknown_symbols import UnknownSymbols, of_model
 from lmfusion.text.opening import clean
 
@@ -119,6 +119,7 @@ def _translate(
 
 
 def _tokens(model: Translator, line: str, number: int, unknown: UnknownSymbols) -> Tensor:
+    check_text(line, f"line {number}")
     tokens: Tensor = GeneratorHubInterface.encode(model, clean(line))
     unknown.check_source(number, line, int((tokens == model.src_dict.unk()).sum()))
     limit = model.max_positions[0]

@@ -170,6 +170,11 @@ def test_white_space_of_every_kind_is_a_space(folder: Path, caplog: pytest.LogCa
     assert not caplog.messages
 
 
+def test_half_a_character_is_no_text(folder: Path) -> None:
+    with pytest.raises(InputError, match=r"'\\udcff'"):
+        CTranslator(folder).translate(["a house", "a \udcff"])
+
+
 def test_lines_are_told_as_finished_once_each(folder: Path) -> None:
     told: list[int] = []
     found = CTranslator(folder).translate_lines(

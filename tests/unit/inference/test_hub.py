@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from argparse import Namespace
 from pathlib import Path
@@ -10,16 +11,18 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.hub_utils import GeneratorHubInterface
 
 import lmfusion
+from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
 from lmfusion.inference import hub
 from lmfusion.inference.hub import Translator
 from lmfusion.inference.search_settings import check_overrides
 
 EOS = 2
-ROOT = Path(__file__).resolve().parents[3]
+SHIPPED = Path(__file__).resolve().parents[3] / "pretrained" / "en-de.lmf"
 
 
 @pytest.fixture
@@ -34,6 +37,12 @@ def translator(monkeypatch: pytest.MonkeyPatch) -> Translator:
     made.task = SimpleNamespace(cfg=SimpleNamespace(truncate_source=False))
     made.src_dict = made.tgt_dict = SimpleNamespace(unk=lambda: 0, unk_word="<unk>")
     return made
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Translator:
+    """The English-German model; it reads 256 tokens."""
+    return lmfusion.load_model(SHIPPED).float()
 
 
 def test_a_sentence_that_fits_is_left_alone(translator: Translator) -> None:
@@ -76,7 +85,7 @@ def test_dictionaries_are_those_of_the_folders_and_languages_that_are_given(tmp_
 @pytest.mark.parametrize(("bad", "near"), [("dropuot", "dropout"), ("sentencepiece", "sentencepiece_model")])
 def test_a_value_that_the_configuration_does_not_have_is_refused_with_the_nearest(bad: str, near: str) -> None:
     with pytest.raises(InputError, match=f"{bad!r}; did you mean {near}"):
-        lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf", **{bad: 0.1})
+        lmfusion.load_model(SHIPPED, **{bad: 0.1})
 
 
 def test_a_value_of_a_section_that_an_export_leaves_out_is_known() -> None:
@@ -96,7 +105,7 @@ def test_a_beam_of_none_is_refused(translator: Translator) -> None:
         translator.translate(["aaa"], beam=0)
 
 
-@pytest.mark.parametrize("bad", [[b"aaa"], ["aaa", None], 3, [1.5]])
+@pytest.mark.parametrize("bad", [[b"aaa"], ["aaa", None], 3, [1.5], ["aaa", "\udcff"], "\ud800"])
 def test_what_is_no_text_is_refused(translator: Translator, bad: Any) -> None:
     with pytest.raises(InputError, match="text"):
         translator.translate(bad)
@@ -121,16 +130,59 @@ def test_scoring_given_translations_is_refused_with_what_does_it(translator: Tra
 
 def test_settings_of_the_search_hold_where_a_packed_model_has_none() -> None:
     """It holds no section of the search, so fairseq, which replaces values by name, finds nothing to replace."""
-    model = lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf", beam=2, lenpen=0.3, max_len_b=7)
+    model = lmfusion.load_model(SHIPPED, beam=2, lenpen=0.3, max_len_b=7)
     assert (model.cfg.generation.beam, model.cfg.generation.lenpen, model.cfg.generation.max_len_b) == (2, 0.3, 7)
     assert not model.training
     with pytest.raises(InputError, match="lenpen 'long'"):
-        lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf", lenpen="long")
+        lmfusion.load_model(SHIPPED, lenpen="long")
+
+
+def test_what_a_checkpoint_says_of_the_search_holds_but_for_a_file_of_its_own_machine(tmp_path: Path) -> None:
+    state = read_checkpoint(SHIPPED)
+    said = {"beam": 7, "lenpen": 0.4, "replace_unk": "/gone/alignment"}
+    state["cfg"]["generation"] = {**dataclasses.asdict(GenerationConfig()), **said}
+    torch.save(state, tmp_path / "m.pt")
+    found = lmfusion.load_model(tmp_path / "m.pt", lenpen=0.6).cfg.generation
+    assert (found.beam, found.lenpen, found.replace_unk) == (7, 0.6, None)
+
+
+def test_dictionaries_and_a_tokenizer_that_are_given_go_before_the_models_own(tmp_path: Path) -> None:
+    source, target = (bytes(content.tolist()) for content in read_checkpoint(SHIPPED)["text"]["dictionaries"])
+    first, second, *rest = target.splitlines(keepends=True)
+    (tmp_path / "dict.en.txt").write_bytes(source)
+    (tmp_path / "dict.de.txt").write_bytes(b"".join([second, first, *rest]))
+    model = lmfusion.load_model(SHIPPED, data=str(tmp_path), moses_no_escape=False)
+    assert [symbol.encode("utf-8") for symbol in model.tgt_dict.symbols[4:6]] == [second.split()[0], first.split()[0]]
+    assert model.tokenize("a & b") == "a &amp; b"
+
+
+def test_one_row_of_tokens_is_a_sentence_and_may_be_told_of(shipped: Translator) -> None:
+    tokens = shipped.encode("A small server.")
+    alone = shipped.generate(tokens, beam=2)
+    among = shipped.generate([shipped.encode("Two files."), tokens], beam=2, verbose=False)
+    assert [each["tokens"].tolist() for each in alone] == [each["tokens"].tolist() for each in among[1]]
+
+
+def test_tokens_that_are_too_many_are_refused_or_left_out_as_asked(shipped: Translator) -> None:
+    good, limit = shipped.encode("A small server."), shipped.max_positions[0]
+    sentences = [good, torch.cat([torch.full((limit,), 9), good[-1:]])]
+    with pytest.raises(InputError, match=rf"sentence 1 has {limit + 1} tokens, more than the {limit} "):
+        shipped.generate(sentences, beam=1)
+    assert len(shipped.generate(sentences, beam=1, skip_invalid_size_inputs=True)) == 1
+
+
+def test_batches_of_the_training_smaller_than_a_sentence_do_not_matter(
+    shipped: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ["A small server.", "The program reads a file and writes it to the printer."]
+    expected = shipped.translate(lines, beam=1)
+    monkeypatch.setattr(shipped.cfg.dataset, "max_tokens", 8)
+    assert shipped.translate(lines, beam=1) == expected
 
 
 def test_another_language_than_the_models_is_refused_with_its_own() -> None:
     with pytest.raises(InputError, match=r"source_lang='fr'.*en to de"):
-        lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf", source_lang="fr")
+        lmfusion.load_model(SHIPPED, source_lang="fr")
 
 
 def test_a_line_without_a_word_stays_empty(translator: Translator) -> None:
@@ -139,7 +191,7 @@ def test_a_line_without_a_word_stays_empty(translator: Translator) -> None:
 
 
 def test_symbols_that_the_model_does_not_know_are_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    model = lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf")
+    model = lmfusion.load_model(SHIPPED)
     caplog.clear()
     model.translate(["A small server.", "", "A 漢 server.", "漢"], max_len_b=5)
     said = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -149,7 +201,7 @@ def test_symbols_that_the_model_does_not_know_are_warned_of(caplog: pytest.LogCa
 
 def test_weights_that_are_no_numbers_are_named() -> None:
     """fairseq's search finds no end then, and says so in figures."""
-    model = lmfusion.load_model(ROOT / "pretrained" / "en-de.lmf")
+    model = lmfusion.load_model(SHIPPED)
     with torch.no_grad():
         model.models[0].decoder.layers[1].fc1.weight[3, 4] = float("nan")
     with pytest.raises(InputError, match=r"decoder\.layers\.1\.fc1\.weight"):

@@ -149,6 +149,12 @@ def test_what_is_wrong_with_a_line_is_said_after_those_before_it(model: Any) -> 
         next(found)
 
 
+def test_half_a_character_is_named_with_its_line(model: Any) -> None:
+    """As bytes that are no UTF-8 come in from a terminal or as a file's name."""
+    with pytest.raises(InputError, match=r"line 3 has '\\udcff'"):
+        list(translate_lines(model, ["a b", "", "c \udcff"], Search()))
+
+
 def test_a_line_that_is_too_long_is_cut_and_named(model: Any, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         found = texts(translate_lines(model, ["a b c d e", "", "1 2 3 4 5 6 7", "a"], Search()))
