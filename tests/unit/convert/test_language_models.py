@@ -113,9 +113,37 @@ def test_dropouts_updates_and_limits_are_kept(make: ModuleType, save: Any, dicts
     dropouts = [config[f"{name}dropout"] for name in ("", "attention_", "activation_", "input_")]
     assert dropouts == [0.1, 0.1, 0.05, 0.15]
     assert converted.checkpoint["optimizer_history"][-1]["num_updates"] == 11
+    assert not converted.model.training
     task = converted.checkpoint["cfg"]["task"]
     assert (task["sample_break_mode"], task["self_target"], task["future_target"]) == ("complete", True, False)
     assert loaded(path, dicts).max_positions() == 30
     learned = {**args, "decoder_learned_pos": True}
     # 30 positions, and a cloze sample is two longer than fairseq counts.
     assert loaded(save(make.language_model(learned, 24), learned), dicts).max_positions() == 28
+
+
+@pytest.mark.parametrize(
+    "arch", ["transformer_lm", "transformer_lm_big", "transformer_lm_wiki103", "transformer_lm_gbw"]
+)
+def test_causal_architectures_of_the_released_code(make: ModuleType, save: Any, dicts: Any, arch: str) -> None:
+    path = save(make.language_model(make.CAUSAL, 24), {**make.CAUSAL, "arch": arch})
+    config = convert(path, Inputs(dictionary=dicts["src"])).checkpoint["cfg"]
+    assert config["model"]["_name"] == "uni_transformer_lm"
+    assert config["task"]["sample_break_mode"] == "eos", "a sentence a sample, where nothing is said"
+
+
+def test_older_flag_for_a_pair_of_towers(make: ModuleType, save: Any, dicts: Any) -> None:
+    """exclude_self_target came before self_target."""
+    args = {**make.CLOZE, "self_target": False, "future_target": True, "past_target": True}
+    weights = make.language_model(args, 24)
+    del args["self_target"]
+    assert loaded(save(weights, {**args, "exclude_self_target": True}), dicts).targets == ["future", "past"]
+
+
+def test_traces_of_sinusoids_show_that_there_are_positions(make: ModuleType, save: Any, dicts: Any) -> None:
+    """An older file keeps them as embed_positions.weights; without flags they need not be said then."""
+    weights = make.language_model(make.CLOZE, 24)
+    weights["decoder.embed_positions.weights"] = weights.pop("decoder.embed_positions._float_tensor")
+    said = {"arch": "bi_transformer_lm", "decoder_attention_heads": 2, "double_final_heads": False}
+    converted = convert(save(weights, {}), Inputs(dictionary=dicts["src"], args=said))
+    assert not converted.checkpoint["cfg"]["model"]["no_token_positional_embeddings"]

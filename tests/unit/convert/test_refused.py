@@ -105,6 +105,9 @@ def test_flags_that_are_not_those_of_the_weights(make: ModuleType, cloze: Any, s
         {"character_embeddings": True},
         {"segment_embeddings": True},
         {"output_dictionary_size": 5000},
+        {"tie_adaptive_weights": True},
+        {"next_sentence_prediction": True},
+        {"activation_fn": "gelu"},
     ],
     ids=str,
 )
@@ -176,13 +179,16 @@ def test_causal_lm_in_an_encoder(make: ModuleType, save: Any, dicts: dict[str, s
         (["--lm", "x.pt"], "--lm would be ignored: "),
         (["--src-dict", "d.txt"], "--src-dict/--tgt-dict would be ignored"),
         (["--src-lm-arg", "a=1"], "--src-lm-arg/--tgt-lm-arg would be ignored"),
+        (["--tgt-lm", "{own}"], "--src-lm/--tgt-lm would be ignored"),
+        (["--arg", "encoder_layers=3"], "--arg encoder_layers would be ignored"),
         (["--arg", "heads"], "'heads' is no NAME=VALUE"),
     ],
 )
 def test_flags_that_would_be_ignored(
     make: ModuleType, cloze: Any, save: Any, dicts: dict[str, str], refused: Any, flags: list[str], reason: str
 ) -> None:
-    assert reason in refused(save(cloze, make.CLOZE), "--dict", dicts["src"], *flags)
+    path = save(cloze, make.CLOZE)
+    assert reason in refused(path, "--dict", dicts["src"], *(word.format(own=path) for word in flags))
 
 
 def test_output_that_cannot_be_written_is_not_half_written(
@@ -205,13 +211,26 @@ def test_output_that_cannot_be_written_is_not_half_written(
         ("double_final_heads", "no", "True or False"),
         ("decoder_attention_heads", "2", "a whole number from 1 to 1000000"),
         ("decoder_layers", 10**9, "a whole number from 1 to"),
+        ("decoder_attention_heads", True, "a whole number from 1 to 1000000"),
         ("dropout", -0.1, "a number of at least 0"),
+        ("dropout", float("inf"), "a number of at least 0"),
+        ("dropout", True, "a number of at least 0"),
     ],
 )
 def test_flags_of_another_type(
     make: ModuleType, cloze: Any, save: Any, refused: Any, name: str, value: Any, expected: str
 ) -> None:
     assert f"{name} is {value!r}, where {expected}" in refused(save(cloze, {**make.CLOZE, name: value}))
+
+
+def test_size_in_the_weights_that_no_model_has(
+    make: ModuleType, cloze: Any, save: Any, dicts: dict[str, str], refused: Any
+) -> None:
+    """No flag says it: it is the number of rows that a weight has."""
+    cloze["decoder.forward_layers.0.self_attn.out_proj.weight"] = torch.zeros(1_000_001, 1)
+    said = {"arch": "bi_transformer_lm", "decoder_attention_heads": 2, "double_final_heads": False}
+    words = [word for name, value in said.items() for word in ("--arg", f"{name}={value}")]
+    assert "decoder_embed_dim is 1000001" in refused(save(cloze, {}), "--dict", dicts["src"], *words)
 
 
 def test_sizes_far_beyond_the_files_are_refused_before_memory_is_taken(

@@ -13,6 +13,7 @@ import torch
 
 from lmfusion.checkpoint.reading import read_file
 from lmfusion.convert import Inputs, convert
+from lmfusion.errors import InputError
 
 
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.9, 0.999])
@@ -74,3 +75,9 @@ def test_running_averages_of_the_released_code_are_read_past_on_request(
     assert "--drop-meters reads past these, running nothing" in message
     converted = convert(path, Inputs(dictionary=dicts["src"], drop_meters=True))
     assert "train_meters" not in converted.checkpoint["extra_state"]
+    args = {**make.SEQ2SEQ, "encoder_embed_path": "elmo:lm.pt", "elmo_affine": True}
+    both = save(make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21}), args, "seq2seq.pt")
+    for given in ({"lm": [path]}, {"lms": {"src": path}}):  # a file of the language model inside has them, too
+        with pytest.raises(InputError, match="--drop-meters"):
+            convert(both, Inputs(dictionaries=dicts, **given))
+        assert convert(both, Inputs(dictionaries=dicts, drop_meters=True, **given)).model is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,7 @@ import torch
 
 import lmfusion
 from lmfusion.convert import Inputs, convert
+from lmfusion.lm.freezing import state_fingerprint
 
 SOURCE, PREFIX = [5, 9, 4, 11, 7, 2], [2, 6, 8, 4, 4]
 ELMO_SRC, BILM_SRC = {"encoder_embed_path": "elmo:lm.pt"}, {"encoder_embed_path": "bilm:lm.pt"}
@@ -140,8 +142,9 @@ def test_language_model_on_either_side(
             lm = part.embed_tokens.lm
             elmo = str(flags[f"{'encoder' if side == 'src' else 'decoder'}_embed_path"]).startswith("elmo:")
             assert lm.frozen == elmo
-            # A frozen one has its own dropout, switched off; a trained one that of --bilm-model-dropout.
-            assert lm.config["dropout"] == (0.1 if elmo else 0.3)
+            # A frozen one has its own dropouts, switched off; a trained one those of --bilm-model-dropout and its like.
+            dropouts = [lm.config[f"{name}dropout"] for name in ("", "attention_", "activation_")]
+            assert dropouts == ([0.1, 0.1, 0.05] if elmo else [0.3, 0.2, 0.1])
 
 
 @pytest.mark.parametrize(
@@ -181,14 +184,22 @@ def test_what_the_weights_tell_need_not_be_said(
     check({**make.SEQ2SEQ, **ELMO_SRC, **AFFINE}, {"src": lm}, inputs, {"src": 24, "tgt": 21})
 
 
+@pytest.mark.parametrize("number", [1.0, None], ids=["version 1", "no version"])
 @pytest.mark.parametrize("flags", [PRE_NORM, {}], ids=["pre-norm", "post-norm"])
 def test_first_version_of_the_format_normalizes_nothing_at_the_end(
-    make: ModuleType, reference: ModuleType, save: Any, dicts: dict[str, str], close: Any, flags: dict[str, Any]
+    make: ModuleType,
+    reference: ModuleType,
+    save: Any,
+    dicts: dict[str, str],
+    close: Any,
+    flags: dict[str, Any],
+    number: float | None,
 ) -> None:
     args = {**make.SEQ2SEQ, **flags}
     weights = {n: v for n, v in make.seq2seq(args, {}, {"src": 24, "tgt": 21}).items() if ".layer_norm." not in n}
     weights.update({"encoder.version": torch.tensor([1.0]), "decoder.version": torch.tensor([1.0])})
-    path = save(weights, args)
+    said = {name: value for name, value in weights.items() if number or not name.endswith(".version")}
+    path = save(said, args)
     convert(path, Inputs(dictionaries=dicts)).write(f"{path}.converted")
     model = lmfusion.load_model(f"{path}.converted").models[0]
     _, logits = reference.seq2seq(weights, args, {}, SOURCE, PREFIX)
@@ -222,9 +233,12 @@ def test_shares_that_were_not_put_through_a_softmax(
     check(args, {"src": make.CLOZE}, inputs, {"src": 24, "tgt": 21})
     monkeypatch.undo()
     weights = make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21})
-    weights["encoder.embed_tokens.weights"][1] = -0.25
-    with pytest.raises(lmfusion.InputError, match=r"weights was trained without a softmax.*not positive.*-0\.25"):
-        convert(save(weights, args), inputs)
+    for share, printed in ((-0.25, r"-0\.25"), (0.0, r"\b0\b")):
+        weights["encoder.embed_tokens.weights"] = torch.tensor([0.5, share, 0.3, 0.2, 0.7])
+        with pytest.raises(
+            lmfusion.InputError, match=rf"weights was trained without a softmax.*not positive.*{printed}"
+        ):
+            convert(save(weights, args), inputs)
 
 
 @pytest.mark.parametrize(("learned", "limit"), [(False, 40), (True, 28)])
@@ -243,6 +257,32 @@ def test_flags_of_the_task_are_kept(make: ModuleType, save: Any, dicts: dict[str
         task = convert(path, Inputs(dictionaries=dicts)).checkpoint["cfg"]["task"]
         assert (task["source_lang"], task["target_lang"], task["left_pad_source"]) == ("en", "de", left_pad)
         assert task["data"] == str(Path(dicts["src"]).parent)
+
+
+def test_defaults_of_the_task_are_fairseqs(make: ModuleType, save: Any, dicts: dict[str, str]) -> None:
+    """Sources are padded at the left, targets at the right."""
+    args = {name: value for name, value in make.SEQ2SEQ.items() if not name.startswith("left_pad")}
+    path = save(make.seq2seq(args, {}, {"src": 24, "tgt": 21}), args)
+    task = convert(path, Inputs(dictionaries=dicts)).checkpoint["cfg"]["task"]
+    assert (task["left_pad_source"], task["left_pad_target"]) == (True, False)
+
+
+def test_flags_of_the_model_updates_and_fingerprint_are_kept(
+    make: ModuleType, save: Any, dicts: dict[str, str]
+) -> None:
+    said = {"max_source_positions": 50, "max_target_positions": 45, "relu_dropout": 0.05}
+    args = {**make.SEQ2SEQ, **ELMO_SRC, **AFFINE, **said}
+    path = save(make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21}), args)
+    converted = convert(path, Inputs(dictionaries=dicts, lm=[save({}, make.CLOZE, "lm.pt")]))
+    config = converted.checkpoint["cfg"]
+    for section in (config["model"], config["task"]):
+        assert (section["max_source_positions"], section["max_target_positions"]) == (50, 45)
+    dropouts = [config["model"][f"{name}dropout"] for name in ("", "attention_", "activation_", "src_elmo_")]
+    assert dropouts == [0.1, 0.1, 0.05, 0.2]
+    assert converted.checkpoint["optimizer_history"][-1]["num_updates"] == 11
+    described = json.loads(config["model"]["src_lm_config"])
+    assert described["fingerprint"] == state_fingerprint(converted.model.encoder.embed_tokens.lm)
+    assert not converted.model.training
 
 
 def test_half_precision_weights_are_taken_as_they_are(make: ModuleType, save: Any, dicts: dict[str, str]) -> None:
