@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 
 import lmfusion
 from lmfusion.cli import main
-from lmfusion.convert.bert import from_folder
+from lmfusion.convert.bert import _with_mask_last, from_folder
 from lmfusion.errors import InputError
 from lmfusion.lm.bert import BertLM
 from lmfusion.lm.loading import build
@@ -90,6 +91,40 @@ def test_a_model_without_a_tokenizer_is_read_by_its_symbols(
     expected = theirs_of(tmp_path / "folder")(**rows, output_hidden_states=True).hidden_states
     for state, other in zip(lm.layer_states(rows["input_ids"]), expected, strict=True):
         torch.testing.assert_close(state, other, rtol=0, atol=1e-5)
+
+
+def test_dropouts_and_the_longest_sentence_go_both_ways(make_folder: Callable[..., Path], tmp_path: Path) -> None:
+    said = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.3, "max_position_embeddings": 24}
+    folder, ours, back = make_folder(**said), tmp_path / "bert.pt", tmp_path / "back"
+    converted = from_folder(folder)
+    config = converted.checkpoint["cfg"]
+    assert (config["model"]["dropout"], config["model"]["attention_dropout"]) == (0.2, 0.3)
+    assert [config["task"][name] for name in ("tokens_per_sample", "max_target_positions")] == [24, 24]
+    converted.write(ours)
+    assert main(["hf", "export", str(ours), "--out", str(back)]) == 0
+    found = theirs_of(back).config
+    assert {name: getattr(found, name) for name in said} == said
+    tokenizer = import_transformers().AutoTokenizer.from_pretrained(str(back))
+    assert (tokenizer.mask_token, tokenizer.unk_token, tokenizer.cls_token) == ("[MASK]", "[UNK]", "[CLS]")
+    assert found.pad_token_id == tokenizer.pad_token_id
+
+
+def test_a_tokenizer_without_a_mask_is_refused(make_folder: Callable[..., Path]) -> None:
+    folder = make_folder()
+    tokenizer = PieceTokenizer.from_folder(folder)
+    place = tokenizer.symbols.index("[MASK]")
+    symbols, ids = ([*each[:place], *each[place + 1 :]] for each in (tokenizer.symbols, tokenizer.ids))
+    with pytest.raises(InputError, match=r"bert: .*\[MASK\]"):
+        _with_mask_last(folder, replace(tokenizer, symbols=symbols, ids=ids))
+
+
+def test_a_licence_is_refused_where_there_is_no_card(
+    make_bert: Callable[..., BertLM], save_bert: Callable[[BertLM], Path], tmp_path: Path, capsys: Any
+) -> None:
+    words = ["hf", "export", str(save_bert(make_bert())), "--out", str(tmp_path / "folder")]
+    assert main([*words, "--licence", "mit"]) == 2
+    assert "--licence mit" in capsys.readouterr().err
+    assert not (tmp_path / "folder").exists()
 
 
 def test_a_model_without_room_for_the_tokenizer_takes_a_converted_checkpoint(make_folder: Callable[..., Path]) -> None:

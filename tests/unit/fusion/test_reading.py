@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmfusion.convert.variant import FORWARD, HIDES_SELF, LMOutputSpec, ReleasedLM, StateList
+from lmfusion.convert.variant import FORWARD, HIDES_SELF, LMOutputSpec, ReleasedLM, StateList, names_not_kept
 from lmfusion.errors import InputError
 from lmfusion.fusion.combinations import check_combination
 from lmfusion.fusion.config import FusionConfig
@@ -157,3 +157,18 @@ def test_positions_are_flags_of_the_command_line() -> None:
     TransformerLMFusion.add_args(parser)
     assert parser.parse_args(["--src-positions", "own"]).src_positions == "own"
     assert FusionConfig.__dataclass_fields__["tgt_positions"].default == "auto"
+
+
+@pytest.mark.parametrize(
+    ("lm", "last"),
+    [
+        ({"family": "cloze"}, ["context", "joined"]),
+        ({"family": "cloze", "targets": ["self", "future"]}, ["context", "joined"]),
+        ({"family": "cloze", "targets": ["future", "past"]}, ["layer 3", "layer 4"]),
+        ({"family": "causal"}, ["layer 3", "layer 4"]),
+    ],
+    ids=str,
+)
+def test_names_of_the_states_in_a_checkpoint_that_does_not_keep_them(lm: dict[str, Any], last: list[str]) -> None:
+    """An old description without targets is of a cloze LM with its joining block."""
+    assert names_not_kept(lm, 5) == ["embedding", "layer 1", "layer 2", *last]

@@ -54,6 +54,22 @@ def test_states_and_logits_are_the_same_in_any_padding(files: tuple[Path, Path])
                 torch.testing.assert_close(other[number, part], state[number, part], rtol=1e-4, atol=3e-5)
 
 
+@torch.no_grad()
+def test_the_longest_sentence_dropouts_and_symbols_are_the_models(files: tuple[Path, Path]) -> None:
+    """</s> stands in front of the sentence, and behind it."""
+    lm = lmfusion.load_lm(files[0])
+    model = transformers.AutoModelForCausalLM.from_pretrained(files[1]).eval()
+    row = torch.tensor([[2, *torch.arange(lm.max_positions()).add(10).tolist(), 2]])
+    torch.testing.assert_close(model(row).logits, lm.logits(lm.top_state(row)), rtol=1e-4, atol=3e-5)
+    config = model.config
+    assert config.max_position_embeddings == row.size(1)
+    assert (config.dropout, config.attention_dropout) == (lm.config["dropout"], lm.config["attention_dropout"])
+    assert config.dropout != config.attention_dropout, "so that one is not the other"
+    assert (config.bos_token_id, config.eos_token_id, config.pad_token_id) == (2, 2, 1)
+    card = (files[1] / "README.md").read_text(encoding="utf-8")
+    assert f"up to {lm.max_positions()} tokens" in " ".join(card.split())
+
+
 def test_moses_tokens_become_the_same_ids(files: tuple[Path, Path], corpus: Any) -> None:
     lm, tokenizer = lmfusion.load_lm(files[0]), transformers.AutoTokenizer.from_pretrained(files[1])
     moses = MosesTokenizer("de")
