@@ -100,15 +100,16 @@ def test_a_line_that_is_too_long_is_cut_and_named(folder: Path, caplog: pytest.L
     (folder / TEXT).write_text(json.dumps({**content, "source_positions": 5}), encoding="utf-8")
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / BPE))
     line = "three green birds by the sea"
-    fits = next(line[:end] for end in range(len(line)) if len(pieces.encode(line[:end])) == 4)
-    translator = CTranslator(folder)
-    found = translator.translate([fits, "", line])
-    assert not any("line 1 " in told for told in caplog.messages)
+    fits, longer = (
+        next(line[:end] for end in range(len(line)) if len(pieces.encode(line[:end])) == count) for count in (4, 5)
+    )
+    found = CTranslator(folder).translate([fits, "", longer, line])
     ((sources, _),) = Echo.asked
-    assert sources == [pieces.encode(fits, out_type=str), pieces.encode(line, out_type=str)[:4]]
-    assert found == [fits, "", pieces.decode(sources[1])]
-    (told,) = caplog.messages
-    assert f"line 3 has {len(pieces.encode(line)) + 1} symbols, and the model reads 5" in told
+    assert sources == [pieces.encode(each, out_type=str)[:4] for each in (fits, longer, line)]
+    assert found == [fits, "", pieces.decode(sources[1]), pieces.decode(sources[2])]
+    first, second = caplog.messages
+    assert "line 3 has 6 symbols, and the model reads 5" in first
+    assert f"line 4 has {len(pieces.encode(line)) + 1} symbols" in second
 
 
 def test_hypotheses_come_best_first_with_their_own_scores(folder: Path) -> None:
