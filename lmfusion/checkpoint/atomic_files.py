@@ -88,7 +88,8 @@ def replacing(path: str | Path) -> Iterator[Any]:
             os.replace(unfinished, path)  # while it is locked
         _flush_folder(path.parent)
     except BaseException as error:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):  # where no file can be made, none can be removed: that would hide the cause
+            unfinished.unlink(missing_ok=True)
         cause = stream.error if stream is not None and stream.error is not None else error
         if isinstance(cause, OSError):
             raise CannotWriteError(path, cause) from error
@@ -114,7 +115,10 @@ def remove_unfinished(folder: Path) -> None:
 
 def _flush_folder(folder: Path) -> None:
     """Flush the folder, so that the new name is on the disk as well, where the file system supports that."""
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # one may write into it, and not list what is there
+        return
     try:
         os.fsync(descriptor)
     except OSError as error:

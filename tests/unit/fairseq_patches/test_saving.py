@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
+import stat
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -134,3 +136,94 @@ def test_the_counts_of_patience_are_kept_and_restored(tmp_path: Path, monkeypatc
     assert not hasattr(should_stop_early, "best")
     early_stop.restore(kept[1].get(early_stop.KEY))
     assert (should_stop_early.best, should_stop_early.num_runs) == (6.5, 1)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("place", ["file/x", "a" * 300], ids=["a file as a folder", "a long name"])
+def test_where_no_file_can_be_made_the_reason_is_said(tmp_path: Path, place: str) -> None:
+    """Nor can one be removed there, which fails in the same way."""
+    (tmp_path / "file").write_bytes(b"before")
+    said = r"could not be written \((Not a directory|File name too long)\): check"
+    named = pytest.raises(CannotWriteError, match=said)
+    with named, replacing(tmp_path / place):
+        pass
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.fixture
+def folder_flush(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let flushing a folder fail: ``folder_flush(errno.EIO)`` returns the descriptors that it was called with."""
+
+    def fail_with(number: int) -> list[int]:
+        flush, folders = os.fsync, []
+
+        def fsync(descriptor: int) -> None:
+            if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                return flush(descriptor)
+            folders.append(descriptor)
+            raise OSError(number, os.strerror(number))
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        return folders
+
+    return fail_with
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP], ids=errno.errorcode.get)
+def test_a_file_system_that_flushes_no_folders_is_written_to(tmp_path: Path, folder_flush: Any, number: int) -> None:
+    folders = folder_flush(number)
+    save(3, tmp_path / "checkpoint_last.pt")
+    assert os.listdir(tmp_path) == ["checkpoint_last.pt"]
+    assert len(folders) == 1
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(folders[0])  # closed
+
+
+def test_a_name_that_does_not_reach_the_disk_is_an_error(tmp_path: Path, folder_flush: Any) -> None:
+    folders = folder_flush(errno.EIO)
+    with pytest.raises(CannotWriteError, match="Input/output error"):
+        save(3, tmp_path / "checkpoint_last.pt")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(folders[0])
+
+
+def test_a_folder_that_may_not_be_listed_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = os.open
+
+    def refuse(path: Any, *more: Any, **options: Any) -> int:
+        if Path(path) == tmp_path:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return opened(path, *more, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    save(3, tmp_path / "checkpoint_last.pt")
+    assert os.listdir(tmp_path) == ["checkpoint_last.pt"]
+
+
+def test_all_bytes_are_handed_to_the_system_before_they_are_flushed_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flush, sizes = os.fsync, []
+
+    def fsync(descriptor: int) -> None:
+        sizes.append(os.fstat(descriptor).st_size)
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with replacing(tmp_path / "file") as stream:
+        stream.write(b"a few bytes")  # fewer than Python keeps back
+    assert sizes[0] == len(b"a few bytes")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG], ids=errno.errorcode.get)
+def test_room_that_there_is_not_is_said_in_gigabytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    cause = OSError(number, os.strerror(number))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_250_000_000))
+    assert "make room on its disk, which has 1.25 GB free" in str(CannotWriteError(tmp_path / "x", cause))
+
+    def fail(_: Path) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(shutil, "disk_usage", fail)
+    assert "make room" in str(CannotWriteError(tmp_path / "x", cause))
