@@ -92,7 +92,10 @@ def lock_folder(folder: Path) -> FolderLock:
             f"({owner[0].decode() if owner else 'which one is unknown'}): wait for its end or stop it, or choose "
             f"another --save-dir."
         )
-    os.ftruncate(descriptor, 0)
-    os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+    try:
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+    except OSError as error:  # no room on its disk, for one
+        raise InputError(f"{file} cannot be written ({error.strerror}): choose another --save-dir.") from error
     _held[key] = lock
     return lock
