@@ -78,7 +78,7 @@ def exported(state: dict[str, Any], *, half: bool) -> dict[str, Any]:
     if half:
         state["model"] = {name: _halved(name, value) for name, value in state["model"].items()}
     sections = state.get("cfg") or {}
-    state["cfg"] = {name: _without_folders(sections[name]) for name in ("model", "task") if name in sections}
+    state["cfg"] = {name: _without_folders(sections[name]) for name in ("model", "task") if sections.get(name)}
     return _without_optimizer(state)
 
 
@@ -139,12 +139,18 @@ def _without_folders(section: Any) -> Any:
     }
 
 
+def _kind(value: Tensor) -> tuple[torch.Size, bool]:
+    """Return what two tensors have in common that can be averaged: the shape, and whether they have fractions."""
+    return value.shape, value.is_floating_point()
+
+
 def _add(total: dict[str, Tensor], weights: dict[str, Tensor], *, first: str | Path, path: str | Path) -> None:
     if not total:
-        total.update({n: v.double() if v.is_floating_point() else v for n, v in weights.items()})
+        # Copies, also of float64: to a matrix that has two names the next ones would be added twice.
+        total.update({n: v.to(torch.float64, copy=True) if v.is_floating_point() else v for n, v in weights.items()})
         return
     different = sorted(set(total) ^ set(weights))
-    different += sorted(name for name in set(total) & set(weights) if total[name].shape != weights[name].shape)
+    different += sorted(name for name in set(total) & set(weights) if _kind(total[name]) != _kind(weights[name]))
     if different:
         more = f" and {len(different) - 3:,} more weights" if len(different) > 3 else ""
         raise InputError(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -40,6 +42,12 @@ def test_an_average_of_two_models_names_some_of_what_differs_and_how_much_more(s
     assert len(str(told.value)) < 400
 
 
+def test_what_differs_in_four_weights_names_three_and_counts_one(saved: Path, tmp_path: Path) -> None:
+    torch.save({"model": {f"w{number}": torch.ones(3) for number in range(3)}}, tmp_path / "other.pt")
+    with pytest.raises(InputError, match=r"they differ in w, w0, w1 and 1 more weights\."):
+        checkpoints.average([saved, tmp_path / "other.pt"], tmp_path / "out.pt")
+
+
 def test_a_weight_that_half_precision_does_not_hold_is_named(tmp_path: Path) -> None:
     path, out = tmp_path / "c.pt", tmp_path / "h.pt"
     for value, fits in ((6e4, True), (1e6, False)):
@@ -52,3 +60,90 @@ def test_a_weight_that_half_precision_does_not_hold_is_named(tmp_path: Path) -> 
     found = torch.load(out, weights_only=True)["model"]
     assert found["encoder.w"].dtype == torch.float16
     assert found["version"].tolist() == [3]
+
+
+def several(folder: Path, *weights: dict[str, torch.Tensor], **more: Any) -> list[Path]:
+    """Checkpoints with these weights; each knows its number."""
+    paths = [folder / f"checkpoint{number}.pt" for number in range(1, len(weights) + 1)]
+    for number, (path, model) in enumerate(zip(paths, weights), start=1):
+        state = {"model": model, "last_optimizer_state": {"step": 7}, "extra_state": {"epoch": number}}
+        torch.save({**state, **more}, path)
+    return paths
+
+
+def averaged(paths: list[Path]) -> dict[str, Any]:
+    """The content of their average."""
+    checkpoints.average(paths, paths[0].with_name("average.pt"))
+    found: dict[str, Any] = torch.load(paths[0].with_name("average.pt"), weights_only=True)
+    return found
+
+
+def test_one_checkpoint_has_no_average(saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="two checkpoints or more"):
+        checkpoints.average([saved], tmp_path / "out.pt")
+
+
+def test_weights_are_added_in_more_digits_than_they_have(tmp_path: Path) -> None:
+    weights = [{"w": torch.tensor([number], dtype=torch.float16)} for number in (2048.0, 1.0, 0.0)]
+    found = averaged(several(tmp_path, *weights))["model"]["w"]
+    assert found.dtype == torch.float16
+    assert found.tolist() == [683.0]  # of a sum that half precision does not have: 2049 would be 2048
+
+
+def test_all_but_the_weights_is_the_last_ones_without_its_optimizer(tmp_path: Path) -> None:
+    weights = [{"w": torch.tensor([number]), "version": torch.tensor([3])} for number in (1.0, 4.0)]
+    found = averaged(several(tmp_path, *weights))
+    assert found["extra_state"] == {"epoch": 2}
+    assert found["last_optimizer_state"] is None
+    assert found["model"]["w"].tolist() == [2.5]
+    assert found["model"]["version"].tolist() == [3]
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+def test_a_matrix_with_two_names_is_averaged_once(tmp_path: Path, kind: torch.dtype) -> None:
+    tied = [torch.full((2,), number, dtype=kind) for number in (1.0, 3.0)]
+    found = averaged(several(tmp_path, *({"embedding": one, "output": one} for one in tied)))["model"]
+    assert found["embedding"].tolist() == found["output"].tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (torch.ones(3), torch.ones(1)),  # which could be added
+        (torch.ones(3), torch.ones(3, dtype=torch.long)),
+        (torch.ones(3, dtype=torch.long), torch.ones(3)),
+        (torch.tensor([3]), torch.tensor([4])),
+    ],
+    ids=["of another shape", "without fractions", "with fractions", "another version"],
+)
+def test_tensors_that_have_no_average_are_named(tmp_path: Path, first: torch.Tensor, second: torch.Tensor) -> None:
+    paths = several(tmp_path, {"some.name": first}, {"some.name": second})
+    with pytest.raises(InputError, match=r"checkpoint2\.pt and .*checkpoint1\.pt .*some\.name"):
+        averaged(paths)
+    assert not (tmp_path / "average.pt").exists()
+
+
+@pytest.mark.parametrize("form", [dict, Namespace], ids=["with a dataclass", "without"])
+def test_what_is_passed_on_knows_no_folders_and_only_what_loading_needs(tmp_path: Path, form: Any) -> None:
+    model = form(_name="x", src_lm="/home/me/models/lm.pt", spm="models/spm.model", layers=3)
+    cfg = {"model": model, "task": form(data="/home/me/a:/home/me/b"), "common": {"user_dir": "/home/me/parts"}}
+    (path,) = several(tmp_path, {"w": torch.ones(1)}, cfg=cfg)
+    checkpoints.export(path, tmp_path / "out.pt")
+    found = torch.load(tmp_path / "out.pt", weights_only=True)
+    assert found["cfg"]["model"] == {"_name": "x", "src_lm": "lm.pt", "spm": "models/spm.model", "layers": 3}
+    assert found["cfg"]["task"].keys() == {"data"}
+    assert found["cfg"].keys() == {"model", "task"}
+    assert b"/home/me" not in (tmp_path / "out.pt").read_bytes()
+    assert found["last_optimizer_state"] is None
+
+
+def test_a_section_that_is_there_and_empty_is_left_out(tmp_path: Path) -> None:
+    (path,) = several(tmp_path, {"w": torch.ones(1)}, cfg={"model": {"_name": "x"}, "task": None})
+    checkpoints.export(path, tmp_path / "out.pt")
+    assert torch.load(tmp_path / "out.pt", weights_only=True)["cfg"] == {"model": {"_name": "x"}}
+
+
+def test_a_mask_of_minus_infinity_has_a_half_precision(tmp_path: Path) -> None:
+    (path,) = several(tmp_path, {"mask": torch.tensor([0.0, -torch.inf])})
+    checkpoints.export(path, tmp_path / "out.pt", half=True)
+    assert torch.load(tmp_path / "out.pt", weights_only=True)["model"]["mask"].tolist() == [0.0, -torch.inf]
