@@ -64,10 +64,10 @@ def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
     Raises:
         InputError: under the conditions of :func:`read_checkpoint`.
     """
-    if not path.is_file():
-        what = "is a folder, not a checkpoint file" if path.is_dir() else "does not exist"
-        raise InputError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
     try:
+        if not path.is_file():
+            what = "is a folder, not a checkpoint file" if path.is_dir() else "does not exist"
+            raise InputError(f"{path} {what}: give the path of a checkpoint (…/checkpoint_best.pt).")
         if (kind := other_kind(path)) is not None:
             raise InputError(f"{path} is not a checkpoint: {kind}. Give the path of one (…/checkpoint_best.pt).")
         if (found := damage(path)) is not None:
@@ -81,6 +81,8 @@ def read_file(path: Path, *, mmap: bool = False) -> dict[str, Any]:
         raise InputError(_refusal(path, error)) from error
     except InputError:
         raise
+    except PermissionError as error:
+        raise InputError(f"{path} may not be read ({error.strerror}): ask its owner for the right to.") from error
     except DAMAGE as error:
         raise InputError(_damaged(path, first_line(error))) from error
     check_contents(path, state)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from lmfusion.checkpoint import reading
 from lmfusion.errors import InputError
 from lmfusion.lm.loading import build, load_lm
 
@@ -21,6 +24,19 @@ def test_missing_file(tmp_path: Path) -> None:
 def test_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a folder, not a checkpoint file"):
         load_lm(tmp_path)
+
+
+def test_a_file_that_may_not_be_read_is_not_called_damaged(
+    make_cloze: Any, save_lm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save_lm(make_cloze())
+
+    def refuse(*_: Any) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(reading, "other_kind", refuse)  # the superuser may read everything
+    with pytest.raises(InputError, match=r"lm\.pt may not be read \(Permission denied\)"):
+        load_lm(path)
 
 
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.99])
