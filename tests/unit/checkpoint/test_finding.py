@@ -25,6 +25,13 @@ def test_the_best_checkpoint_comes_before_the_last(tmp_path: Path) -> None:
     assert find_checkpoint(tmp_path / "run") == best == find_checkpoint(best)
 
 
+def test_a_folder_s_own_checkpoint_comes_before_those_of_the_folder_in_it(tmp_path: Path) -> None:
+    touch(tmp_path / "checkpoints" / "checkpoint_best.pt")
+    (tmp_path / "checkpoint_best.pt").mkdir()  # which is no checkpoint
+    last = touch(tmp_path / "checkpoint_last.pt")
+    assert find_checkpoint(tmp_path) == last
+
+
 def test_a_folder_of_several_runs_is_answered_with_their_names(tmp_path: Path) -> None:
     for name in ("baseline", "lstm"):
         touch(tmp_path / name / "checkpoints" / "checkpoint_best.pt")
@@ -34,6 +41,16 @@ def test_a_folder_of_several_runs_is_answered_with_their_names(tmp_path: Path) -
     assert str(tmp_path / "baseline") in str(refused.value)
     assert str(tmp_path / "lstm") in str(refused.value)
     assert str(tmp_path / "data") not in str(refused.value)
+
+
+def test_as_many_runs_as_are_named_are_all(tmp_path: Path) -> None:
+    for number in reversed(range(MOST_NAMED)):
+        touch(tmp_path / f"run-{number}" / "checkpoint_last.pt")
+    with pytest.raises(InputError) as refused:
+        find_checkpoint(tmp_path)
+    assert "more" not in str(refused.value)
+    places = [str(refused.value).index(f"run-{number}") for number in range(MOST_NAMED)]
+    assert places == sorted(places)
 
 
 def test_of_many_runs_a_few_are_named_and_the_others_counted(tmp_path: Path) -> None:

@@ -54,3 +54,24 @@ def test_a_checkpoint_that_was_asked_for_and_is_not_there_is_refused(
     defaults = {"restore_file": "checkpoint_last.pt", "save_dir": "run", "finetune_from_model": None}
     with pytest.raises(UserError, match=named):
         starts_from(SimpleNamespace(**{**defaults, "continue_once": None, **options}))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, "run/checkpoint_last-shard3.pt"),
+        ({"restore_file": "other.pt"}, "other-shard3.pt"),
+        ({"save_dir": "new", "finetune_from_model": "other.pt"}, "other.pt"),  # as fairseq reads it
+        ({"save_dir": "new", "continue_once": "whole.pt", "finetune_from_model": "other.pt"}, "whole.pt"),
+    ],
+    ids=str,
+)
+def test_where_each_process_has_files_of_its_own_it_starts_from_those(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: Any, expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("run").mkdir()
+    for name in ("other.pt", "other-shard3.pt", "whole.pt", "run/checkpoint_last.pt", "run/checkpoint_last-shard3.pt"):
+        Path(name).touch()
+    defaults = {"restore_file": "checkpoint_last.pt", "save_dir": "run", "finetune_from_model": None}
+    assert starts_from(SimpleNamespace(**{**defaults, "continue_once": None, **options}), "-shard3") == Path(expected)

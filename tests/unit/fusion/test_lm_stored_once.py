@@ -18,6 +18,7 @@ from lmfusion.fusion.model import TransformerLMFusion
 from lmfusion.inspection import inspect_checkpoint
 
 LM = ".embed_tokens.representation.lm."
+NAME = "frozen_lm.0123456789abcdef.pt"
 
 
 @pytest.fixture
@@ -150,7 +151,8 @@ def test_a_damaged_file_that_is_there_already_is_not_relied_on(
     "references",
     [
         *({"x": {"file": name, "sha256": "0" * 64}} for name in ("../lm.pt", "/etc/passwd", "lm.pt", "")),
-        *([1], {"x": 1}, {1: {}}, {"x": {"file": "frozen_lm.0123456789abcdef.pt"}}, "x"),
+        *({"x": {"file": name, "sha256": "0" * 64}} for name in (f"../{NAME}", f"{NAME}/../../lm.pt", f"{NAME}\n")),
+        *([1], {"x": 1}, {1: {}}, {"x": {"file": NAME}}, "x"),
     ],
     ids=str,
 )
