@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDataset
+from numpy.typing import NDArray
 
 from lmfusion.checkpoint.finding import folders_with, instead
 from lmfusion.errors import InputError
+from lmfusion.text.data_table import read_sizes
+from lmfusion.text.textio import DataError
 
 SOURCE, TARGET = "src", "tgt"
 MEAN_LENGTH = 30  # tokens of a sentence, where no data says it
+_MMAP = b"MMIDIDX\0\0"
+"""First bytes of an index in the format that training reads."""
 _WIDE_IDS = 65500  # symbols from which on fairseq-preprocess writes 4 bytes a token rather than 2
 
 
@@ -73,7 +80,7 @@ def prepared(data: str) -> Text:
         data: a folder that fairseq-preprocess made, or several (shards) joined by colons.
 
     Raises:
-        InputError: if a folder has no training text.
+        InputError: if a folder has no training text, or one that is damaged or empty.
     """
     folders = [Path(name) for name in data.split(":") if name]
     tokens = sentences = 0
@@ -88,11 +95,19 @@ def prepared(data: str) -> Text:
             first, _, second = parts[1].partition("-")
             languages = first, second
             found = [folder / f"train.{parts[1]}.{second}"]
-        train = MMapIndexedDataset(str(found[-1]))  # its sizes lie in a file that is mapped as long as it lives
-        tokens, sentences = tokens + int(train.sizes.sum()), sentences + len(train)
+        sizes = _sizes(found[-1].with_name(f"{found[-1].name}.idx"))
+        tokens, sentences = tokens + int(sizes.sum()), sentences + len(sizes)
     if not folders:
         raise InputError("--data names no folder: give what fairseq-preprocess made.")
     return Text(data, languages, tokens, sentences, 2 if languages else 1, len(folders))
+
+
+def _sizes(index: Path) -> NDArray[np.int32]:
+    """Return the tokens of each sentence; fairseq's own reader fails in many ways, and prints some of them."""
+    with suppress(OSError, DataError), index.open("rb") as stream:
+        if stream.read(len(_MMAP)) == _MMAP:
+            return read_sizes(index)
+    raise InputError(f"{index} is no index of fairseq's format mmap, or is damaged or empty: make the data again.")
 
 
 def binarized_bytes(text: Text, types: int, sides: int) -> int | None:
