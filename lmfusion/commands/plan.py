@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
         flags=args.flags,
         types=args.types or 0,
         data=args.data,
-        tokens=None if args.tokens is None else int(args.tokens),
+        tokens=None if args.tokens is None else max(1, int(args.tokens)),
         length=args.length,
         gpus=args.gpus,
         machine=Machine(peak, peak, 0) if peak else find(args.gpu or DEFAULT),

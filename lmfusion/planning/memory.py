@@ -114,8 +114,8 @@ def checkpoint_bytes(cfg: Any, weights: int, trained: int) -> int:
     return weights * precision(cfg.common).weight + trained * states
 
 
-def checkpoints_kept(cfg: Any, epochs: float, updates: int) -> int:
-    """Return how many checkpoints lie in ``--save-dir`` in the end."""
+def checkpoints_kept(cfg: Any, epochs: int, updates: int) -> int:
+    """Return how many checkpoints lie in ``--save-dir`` in the end, after so many whole epochs; 0 to keep keeps all."""
     save, count = cfg.checkpoint, 0
     if save.no_save:
         return 0
@@ -123,9 +123,9 @@ def checkpoints_kept(cfg: Any, epochs: float, updates: int) -> int:
     count += 1  # the best, which --disable-validation would leave out
     count += max(0, save.keep_best_checkpoints)
     if not save.no_epoch_checkpoints:
-        written = int(epochs) // max(1, save.save_interval)
-        count += written if save.keep_last_epochs < 0 else min(written, save.keep_last_epochs)
+        written = epochs // max(1, save.save_interval)
+        count += written if save.keep_last_epochs <= 0 else min(written, save.keep_last_epochs)
     if save.save_interval_updates > 0:
         written = updates // save.save_interval_updates
-        count += written if save.keep_interval_updates < 0 else min(written, save.keep_interval_updates)
+        count += written if save.keep_interval_updates <= 0 else min(written, save.keep_interval_updates)
     return count

@@ -106,6 +106,8 @@ def _plan(asked: Asked, text: Text, request: Request, found: list[Part], cost: C
     weights, trained = (sum(getattr(part, name) for part in found) for name in ("parameters", "trained"))
     batch = _batch(cfg, asked.length)
     an_update = batch * asked.gpus * int(cfg.optimization.update_freq[0])
+    if an_update < 1:
+        raise InputError(f"an update of {an_update} tokens: give numbers above 0 as --max-tokens and --update-freq.")
     tokens = text.tokens if asked.tokens is None else asked.tokens
     updates = _updates(cfg, tokens, text.shards, an_update)
     epochs = None if tokens is None else updates * an_update / tokens
@@ -126,16 +128,17 @@ def _plan(asked: Asked, text: Text, request: Request, found: list[Part], cost: C
         hours=updates * an_update / speed / 3600,
         data_bytes=binarized_bytes(text, vocabulary, 1 + request.sequence_to_sequence),
         checkpoint_bytes=checkpoint_bytes(cfg, weights, trained),
-        checkpoints=checkpoints_kept(cfg, text.shards * (epochs or 0.0), updates),
+        checkpoints=checkpoints_kept(cfg, _epochs_ended(cfg, epochs and text.shards * epochs, updates), updates),
     )
 
 
 def _batch(cfg: Any, length: int) -> int:
     """Return the tokens of a batch of one process."""
-    if cfg.dataset.max_tokens:
-        return int(cfg.dataset.max_tokens)
+    sizes = [int(cfg.dataset.max_tokens)] if cfg.dataset.max_tokens else []
     if cfg.dataset.batch_size:
-        return int(cfg.dataset.batch_size) * length
+        sizes.append(int(cfg.dataset.batch_size) * length)
+    if sizes:
+        return min(sizes)  # of two limits a batch keeps both
     raise InputError("no size of a batch: give --max-tokens N (or --batch-size) among the flags of fairseq-train.")
 
 
@@ -152,3 +155,13 @@ def _updates(cfg: Any, tokens: int | None, shards: int, an_update: int) -> int:
         "the length of the training is not known: give --max-update N among the flags of fairseq-train, or --max-epoch "
         "N together with --tokens or --data."
     )
+
+
+def _epochs_ended(cfg: Any, read: float | None, updates: int) -> int:
+    """Return how many of fairseq's epochs end; ``read`` are those that full updates have read, None: not known."""
+    if read is None:
+        return 0
+    most = int(cfg.optimization.max_update)
+    epochs = int(cfg.optimization.max_epoch)
+    # The last of --max-epoch ends with an update that is not full, and which is not among those counted.
+    return epochs if epochs > 0 and (most <= 0 or updates < most) else int(read)

@@ -200,6 +200,7 @@ def test_an_epoch_reads_a_shard(tmp_path: Path) -> None:
         ("--types 50 -- --arch transformer_lm --max-tokens 40 --max-epoch 4", "--tokens"),
         ("--types 50 -- --arch transformer_lm --no-such-flag 4", "--no-such-flag"),
         ("--types 50 -- --arch transformer_lm --max-tokens 4 --user-dir", "--user-dir"),
+        ("--types 50 -- --arch transformer_lm --max-tokens 4 --max-update 1 --update-freq 0", "--update-freq"),
         ("--types 2 -- --arch transformer_lm", "--types 2"),
         ("--types 50 --gpus 0 -- --arch transformer_lm", "--gpus 0"),
         ("--types 50 --gpu abacus -- --arch transformer_lm", "abacus"),
@@ -220,3 +221,9 @@ def test_precision_is_that_of_the_flags(tmp_path: Path) -> None:
     text = made_up(tmp_path, TYPES, None, LENGTH, {})
     held = precision(read_flags((LM + "--memory-efficient-fp16").split(), text, 1).cfg.common)
     assert (held.weight, held.copies) == (2, 0)
+
+
+def test_less_than_a_token_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    words = f"plan --types {TYPES} --length {LENGTH} --tokens 0.5 --json -- {LM}"
+    assert cli.main(words.split()) == 0
+    assert json.loads(capsys.readouterr().out)["data_bytes"] == 2 + 12
