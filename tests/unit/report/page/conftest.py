@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,13 @@ class Maker:
         self.made.append(path)
         return path
 
+    @contextmanager
+    def record(self, path: Path) -> Iterator[dict[str, Any]]:
+        """Change a run.json: ``with maker.record(path) as record: record["state"] = "failed"``."""
+        content = json.loads((path / "run.json").read_text(encoding="utf-8"))
+        yield content
+        (path / "run.json").write_text(json.dumps(content), encoding="utf-8")
+
     def write_scores(self, path: Path, entries: dict[str, dict[str, Any]]) -> None:
         """scores.json, and the output that was scored."""
         if entries:
@@ -182,6 +190,12 @@ def compared() -> Comparing:
         return compare([read_run(each, notices) for each in found], notices), notices
 
     return compare_folders
+
+
+@pytest.fixture
+def texts() -> Callable[[Notices, str], list[str]]:
+    """What was noted of a kind: ``texts(notices, WARNING)``."""
+    return lambda notices, kind: [notice.text for notice in notices.of_kind(kind)]
 
 
 @pytest.fixture
