@@ -1,8 +1,10 @@
-"""Files that commands write: with a name of their own, not in the place of an input."""
+"""What commands write: files with a name of their own, not in the place of an input, and text in UTF-8."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,3 +73,28 @@ def test_an_option_with_several_values_may_be_given_several_times(words: str) ->
     assert (args.set if "--set" in words else args.hyp) == (
         ["A=1", "B=2", "C=3"] if "--set" in words else ["a=A", "b=B"]
     )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_one_line() -> None:
+    command = [sys.executable, "-m", "lmfusion.cli", "user-dir"]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        printed = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert printed.returncode == 2
+    assert printed.stderr.startswith("lmfusion: error: the output: No space left on device")
+    assert printed.stderr.count("\n") == 1
+
+
+def test_a_terminal_that_is_not_utf8_gets_question_marks() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "lmfusion.cli", "--help"]
+    printed = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert (printed.returncode, printed.stderr) == (0, b"")
+
+
+def test_what_is_written_to_a_file_is_utf8_whatever_the_terminal_would_show(tmp_path: Path) -> None:
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    code = "from lmfusion import cli; cli.user_dir.run = lambda args: print('enth\\xe4lt'); cli.main(['user-dir'])"
+    with (tmp_path / "new.de").open("wb") as output:
+        subprocess.run([sys.executable, "-c", code], env=environment, stdout=output, check=True)
+    assert (tmp_path / "new.de").read_text(encoding="utf-8") == "enthält\n"
