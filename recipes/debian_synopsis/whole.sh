@@ -13,7 +13,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 ALL="${OUT:-runs/debian_synopsis_whole}"
 read -ra TRIED <<<"${RATES:-0.001 0.003}"
-read -ra NAMES <<<"${ROWS:-baseline shared src_elmo src_elmo_shdemb tgt_elmo src_attend lstm_src_elmo_shdemb denoising}"
+read -ra NAMES <<<"${ROWS:-baseline shared src_elmo src_elmo_shdemb tgt_elmo src_attend lstm lstm_src_elmo_shdemb denoising}"
 [[ " ${NAMES[*]} " == *" lead "* ]] || NAMES=(lead "${NAMES[@]}") # what all are compared with, and costs nothing
 export MAX_SOURCE="${MAX_SOURCE:-512}" S2S_UPDATES="${S2S_UPDATES:-4000}" S2S_PATIENCE="${S2S_PATIENCE:--1}"
 export DATA_DIR="${DATA_DIR:-$ALL/data}" DENOISER_LR="${DENOISER_LR:-0.003}"
