@@ -82,21 +82,28 @@ class SentenceTasksCriterion(FairseqCriterion):
         log = {**measures.counts(head.spec, logits.detach(), target, loss.detach()), **terms}
         return (loss if added is None else loss + added), {name: log}
 
-    def joined(self, logs: list[dict[str, Any]], sample: dict[str, Any]) -> tuple[Tensor, int, dict[str, Any]]:
-        """Return loss, sample size and log of a batch from those of its tasks; gradients are means already."""
-        log: dict[str, Any] = {"nsentences": sample["nsentences"], "ntokens": sample["ntokens"], "sample_size": 1}
-        loss = torch.zeros(())
+    def joined(self, logs: list[dict[str, Any]], sample: dict[str, Any]) -> tuple[Tensor, float, dict[str, Any]]:
+        """Return loss, sample size and log of a batch from those of its tasks; gradients are means already.
+
+        In training the losses of tasks are added, and each batch counts as one. In validation a batch counts as the
+        part that it is of its task, so that the loss is the mean of the tasks' means, on which the size of batches has
+        no influence.
+        """
+        log: dict[str, Any] = {"nsentences": sample["nsentences"], "ntokens": sample["ntokens"]}
+        loss, shares = torch.zeros(()), sample.get("shares")
         for each in logs:
             for name, values in each.items():
                 log |= {f"{name}.{key}": value for key, value in values.items()}
-                loss = loss + values["loss"].cpu() / max(1, values["n"])
-        return loss, 1, {**log, "loss": loss}
+                mean = values["loss"].cpu() / max(1, values["n"])
+                loss = loss + (mean if shares is None else shares[name] * mean)
+        size = 1 if shares is None else sum(shares.values())
+        return loss, size, {**log, "sample_size": size, "loss": loss}
 
     def forward(self, model: Any, sample: dict[str, Any], reduce: bool = True) -> Any:
         """Compute the loss of a batch without SMART's terms, for validation.
 
         Returns:
-            The loss, 1 as its sample size, and the values to log.
+            The loss, its sample size, and the values to log; see :meth:`joined`.
         """
         logs = []
         for name, part in sample["tasks"].items():
@@ -109,7 +116,7 @@ class SentenceTasksCriterion(FairseqCriterion):
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:
         """Log the mean loss, and the measures of every task; see :mod:`lmfusion.training.sentence_measures`."""
         size = sum(log.get("sample_size", 0) for log in logging_outputs)
-        metrics.log_scalar("loss", sum(log.get("loss", 0) for log in logging_outputs) / max(1, size), size, round=4)
+        metrics.log_scalar("loss", sum(log.get("loss", 0) for log in logging_outputs) / (size or 1), size, round=4)
         measures.log(logging_outputs)
 
     @staticmethod

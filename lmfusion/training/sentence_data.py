@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +18,6 @@ from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
 from lmfusion.text.labelled import BINARY, SCORE, TAGS, Example
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True)
 class Encoded:
@@ -35,6 +32,10 @@ class Encoded:
     task: int
     rows: tuple[Tensor, ...]
     target: Tensor | None
+
+    def labels(self) -> int:
+        """Return how many labels the loss is a mean over: one, of tags one a word."""
+        return 1 if self.target is None or not self.target.dim() else int(self.target.ne(IGNORED).sum())
 
 
 class Encoder:
@@ -65,17 +66,18 @@ class Encoder:
             wanted = "one text" if self.spec.pair is None else "two texts"
             raise InputError(f"{place}: has {len(example.texts)}, and {self.spec.name} reads {wanted} a line.")
         try:
-            if self.spec.kind == TAGS:
-                return self._tagged(example, place)
-            words = [self._words(text) for text in example.texts]
+            return self._tagged(example) if self.spec.kind == TAGS else self._encoded(example)
         except InputError as error:
             raise InputError(f"{place}: {error}") from error
+
+    def _encoded(self, example: Example) -> Encoded:
+        words = [self._words(text) for text in example.texts]
         if self.spec.pair == CONCAT:
-            first, second = self._fitted(words, place)
+            first, second = self._fitted(words)
             rows: tuple[Tensor, ...] = (self.lm.vocabulary.pair(first, second),)
         else:
-            rows = tuple(self._row(*self._fitted([each], place)) for each in words)
-        return Encoded(self.number, rows, self._target(example.label, place))
+            rows = tuple(self._row(*self._fitted([each])) for each in words)
+        return Encoded(self.number, rows, self._target(example.label))
 
     def _words(self, text: str) -> Tensor:
         """Return the ids of a text without frame."""
@@ -85,7 +87,7 @@ class Encoder:
         vocabulary = self.lm.vocabulary
         return torch.cat([words.new_tensor(vocabulary.opening), words, words.new_tensor([vocabulary.closing])])
 
-    def _fitted(self, words: list[Tensor], place: str) -> list[Tensor]:
+    def _fitted(self, words: list[Tensor]) -> list[Tensor]:
         """Cut texts so that together, with all closing symbols, they are no longer than the LM takes."""
         room = self.lm.max_positions() - 1 - (len(words) - 1) * self.lm.vocabulary.separators
         lengths = [len(each) for each in words]
@@ -93,8 +95,8 @@ class Encoder:
             return words
         if not self.truncate:
             raise InputError(
-                f"{place}: {sum(lengths)} symbols are more than the {room} that the language model takes here: shorten "
-                f"it, or add --truncate-texts."
+                f"{sum(lengths)} symbols are more than the {room} that the language model takes here: shorten it, or "
+                f"add --truncate-texts."
             )
         self.cut += 1
         if len(words) == 1:
@@ -103,29 +105,29 @@ class Encoder:
         limits = [short if length == min(lengths) else room - short for length in lengths]
         return [each[:limit] for each, limit in zip(words, limits)]
 
-    def _target(self, label: str | None, place: str) -> Tensor | None:
+    def _target(self, label: str | None) -> Tensor | None:
         if label is None:
             return None
         if self.spec.kind == SCORE:
             # fairseq turns float32 into half precision (--fp16, --bf16), in which 3.8 is 3.797.
             return torch.tensor(float(label), dtype=torch.float64)
         if label not in self.classes:
-            raise InputError(f"{place}: the label {label!r} is none of the classes {', '.join(self.spec.classes)}.")
+            raise InputError(f"the label {label!r} is none of the classes {', '.join(self.spec.classes)}.")
         return torch.tensor(float(label) if self.spec.kind == BINARY else self.classes[label])
 
-    def _tagged(self, example: Example, place: str) -> Encoded:
+    def _tagged(self, example: Example) -> Encoded:
         """Encode words one by one; the first symbol of each carries its tag."""
         pieces = [self._words(word) for word in example.texts[0].split()]
         if any(not len(piece) for piece in pieces):
-            raise InputError(f"{place}: the language model's tokenizer makes nothing of one of its words.")
-        (words,) = self._fitted([torch.cat(pieces)], place)
+            raise InputError("the language model's tokenizer makes nothing of one of its words.")
+        (words,) = self._fitted([torch.cat(pieces)])
         row = self._row(words)
         starts = np.cumsum([0, *(len(piece) for piece in pieces[:-1])]) + len(self.lm.vocabulary.opening)
         target = torch.full_like(row, IGNORED)
         tags = [None] * len(pieces) if example.label is None else example.label.split()
         for start, tag in zip(starts, tags):
             if start < len(row) - 1:
-                found = None if tag is None else self._target(tag, place)
+                found = None if tag is None else self._target(tag)
                 target[start] = 0 if found is None else found
         return Encoded(self.number, (row,), target)
 
@@ -147,6 +149,7 @@ class SentenceData(FairseqDataset):
         self.items = [item for task in examples for item in task]
         ends = np.cumsum([len(task) for task in examples])
         self.ranges = [np.arange(end - len(task), end) for end, task in zip(ends, examples)]
+        self.labels = [sum(item.labels() for item in task) for task in examples]
 
     def __getitem__(self, index: int) -> Encoded:
         return self.items[index]
@@ -166,16 +169,18 @@ class SentenceData(FairseqDataset):
         """Make a batch.
 
         Returns:
-            ``tasks``: by name of the task ``rows``, one or two of B x T, and ``target``, B or B x T; and the counts
-            that fairseq logs.
+            ``tasks``: by name of the task ``rows``, one or two of B x T, and ``target``, B or B x T; the counts that
+            fairseq logs; and of data for validation ``shares``: the part of each task that the batch is.
         """
-        tasks = {}
+        tasks, shares = {}, {}
         for number, spec in enumerate(self.specs):
             chosen = [sample for sample in samples if sample.task == number]
             if chosen:
                 tasks[spec.name] = batch(chosen, self.padding_idx)
+                shares[spec.name] = sum(sample.labels() for sample in chosen) / max(1, self.labels[number])
         tokens = sum(len(row) for sample in samples for row in sample.rows)
-        return {"tasks": tasks, "nsentences": len(samples), "ntokens": tokens} if samples else {}
+        made = {"tasks": tasks, "nsentences": len(samples), "ntokens": tokens} if samples else {}
+        return {**made, "shares": shares} if samples and not self.training else made
 
 
 def batch(samples: Sequence[Encoded], padding_idx: int) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -89,25 +90,32 @@ def _log_task(name: str, sums: dict[str, float], batches: int) -> None:
         if key in sums:
             metrics.log_scalar_sum(f"_{name}_{key}", sums[key])
 
-    def value(meters: Any, key: str) -> float:
-        return float(meters[f"_{name}_{key}"].sum)
-
     if "xy" in sums:
-        metrics.log_derived(
-            f"{name}_r", lambda meters: round(pearson(value(meters, "n"), *(value(meters, key) for key in _MOMENTS)), 4)
-        )
+        _derive(name, "r", pearson, ("n", *_MOMENTS))
         return
-    metrics.log_derived(f"{name}_accuracy", lambda meters: round(value(meters, "correct") / value(meters, "n"), 4))
+    _derive(name, "accuracy", operator.truediv, ("correct", "n"))
     if "predicted" in sums:
-        metrics.log_derived(f"{name}_f1", lambda meters: round(f1(*(value(meters, key) for key in _BINARY)), 4))
+        _derive(name, "f1", f1, _BINARY)
 
 
-def average(meters: Any) -> float:
-    """Return the mean of all accuracies and correlations among fairseq's meters."""
-    found = [
-        float(meter.fn(meters)) for key, meter in meters.items() if key.endswith(("_accuracy", "_r")) and key[0] != "_"
-    ]
-    return round(float(np.mean(found)), 4)
+def _derive(name: str, measure: str, of: Callable[..., float], keys: Sequence[str]) -> None:
+    """Log a measure of a task's sums; None, as fairseq's own meters, where nothing of the task was counted.
+
+    That is so between two lines of the log (``--log-interval``) in which the task had no turn.
+    """
+
+    def value(meters: Any) -> float | None:
+        sums = [float(meters[f"_{name}_{key}"].sum) for key in keys]
+        return round(of(*sums), 4) if meters[f"_{name}_n"].sum > 0 else None
+
+    metrics.log_derived(f"{name}_{measure}", value)
+
+
+def average(meters: Any) -> float | None:
+    """Return the mean of all accuracies and correlations among fairseq's meters; None where there are none."""
+    keys = [key for key in meters if key.endswith(("_accuracy", "_r")) and key[0] != "_"]
+    found = [value for value in (meters[key].fn(meters) for key in keys) if value is not None]
+    return round(float(np.mean(found)), 4) if found else None
 
 
 def correlation(predicted: Sequence[float], wanted: Sequence[float]) -> float:

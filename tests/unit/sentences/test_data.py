@@ -1,4 +1,4 @@
-"""Encoding, targets, the order of batches, and what is measured."""
+"""Encoding, targets, and the order of batches."""
 
 from __future__ import annotations
 
@@ -7,19 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from fairseq.logging.metrics import aggregate
 from fairseq.trainer import Trainer
-from scipy.stats import pearsonr
-from sklearn.metrics import accuracy_score, f1_score
 
-from lmfusion.consumers.heads import IGNORED, HeadSpec, scores
+from lmfusion.consumers.heads import IGNORED, HeadSpec
 from lmfusion.errors import InputError
 from lmfusion.text.labelled import Example
 from lmfusion.training import sentence_measures as measures
-from lmfusion.training.sentence_criterion import SentenceTasksConfig, SentenceTasksCriterion
 from lmfusion.training.sentence_data import (
     Encoded,
     Encoder,
@@ -95,6 +90,18 @@ def test_long_texts_are_refused_by_line_or_cut_at_the_longer_side(encoder: Any) 
         assert len(row) <= limit + 1
         assert lengths == expected if expected else abs(lengths[0] - lengths[1]) <= 1
     assert len(encoder(CLASS, True)(Example(7, (long,), "bad")).rows[0]) == limit + 1
+
+
+@pytest.mark.parametrize("spec", [CLASS, TAGS, SAME])
+def test_a_message_names_file_and_line_once(encoder: Any, spec: HeadSpec) -> None:
+    """Of a text that is too long, and of a label that is none."""
+    long = " ".join(["w1"] * 40)
+    label = {"class": "good", "binary": "1", "tags": " ".join(["N"] * 40)}[spec.kind]
+    texts = (long,) if spec.pair is None else (long, "w2")
+    for text, wanted in ((long, label), ("w1", "x")):
+        with pytest.raises(InputError) as raised:
+            encoder(spec)(Example(1, (text, *texts[1:]), wanted))
+        assert str(raised.value).count("train.tsv, line 1") == 1
 
 
 def test_a_label_outside_the_classes_is_named_by_line(encoder: Any) -> None:
@@ -174,62 +181,3 @@ def test_evaluation_sees_each_example_once() -> None:
     batches = evaluation_batches(given, [3, 3, 3])
     assert sorted(index for batch in batches for index in batch) == list(range(34))
     assert all(len({given.items[index].task for index in batch}) == 1 for batch in batches)
-
-
-def test_sums_of_batches_give_the_measures_of_whole_lists() -> None:
-    generator = torch.Generator().manual_seed(1)
-    logits, wanted = torch.randn(50, generator=generator), 5 * torch.rand(50, generator=generator)
-    spec = HeadSpec("near", "score", "cos")
-    parts = [measures.counts(spec, logits[i : i + 7], wanted[i : i + 7], torch.tensor(0.0)) for i in range(0, 50, 7)]
-    sums = {name: float(sum(part[name] for part in parts)) for name in ("n", "x", "y", "xx", "yy", "xy")}
-    expected = pearsonr(scores(logits).double().numpy(), wanted.double().numpy())[0]
-    assert measures.pearson(**sums) == pytest.approx(expected, abs=1e-9)
-    yes, gold = logits > 0, wanted > 2.5
-    found = measures.counts(SAME, logits, gold.float(), torch.tensor(0.7))
-    assert float(found["loss"]) == pytest.approx(50 * 0.7)
-    assert int(found["correct"]) / 50 == pytest.approx(accuracy_score(gold, yes))
-    f1 = measures.f1(*(float(found[name]) for name in ("true_positive", "predicted", "positive")))
-    assert f1 == pytest.approx(f1_score(gold, yes))
-
-
-def test_terms_are_logged_as_means_over_batches_and_losses_as_means_over_examples() -> None:
-    batches = [{"n": 4, "loss": 2.8, "correct": 1, "smart": 0.2}, {"n": 1, "loss": 1.2, "correct": 1, "smart": 0.4}]
-    logs = [{f"t.{name}": value for name, value in sums.items()} for sums in batches]
-    with aggregate() as found:
-        measures.log(logs)
-    values = found.get_smoothed_values()
-    assert values["t_smart"] == pytest.approx(0.3)
-    assert values["t_loss"] == pytest.approx(0.8)
-
-
-def test_the_loss_of_a_joint_batch_adds_up_the_means_of_its_tasks() -> None:
-    cfg: Any = SentenceTasksConfig()
-    cfg.seed = 1
-    criterion = SentenceTasksCriterion(cfg, SimpleNamespace(target_dictionary=None))
-    logs = [{"a": {"loss": torch.tensor(6.0), "n": 3}}, {"b": {"loss": torch.tensor(1.0), "n": 2}}]
-    loss, size, log = criterion.joined(logs, {"nsentences": 5, "ntokens": 20})
-    assert (float(loss), size) == (2.5, 1)
-    assert (log["a.n"], float(log["b.loss"])) == (3, 1.0)
-
-
-def test_a_constant_prediction_has_no_correlation() -> None:
-    assert np.isnan(measures.pearson(3, 3.0, 6.0, 3.0, 14.0, 6.0))
-    assert np.isnan(measures.correlation([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]))
-
-
-@pytest.mark.parametrize("rows", [2, 7, 300, 2999])
-def test_one_prediction_for_all_has_no_correlation(rows: int) -> None:
-    generator = torch.Generator().manual_seed(rows)
-    for value in torch.rand(40, generator=generator).double() * 5:
-        wanted = torch.rand(rows, generator=generator).double()
-        sums = (value.repeat(rows).sum(), wanted.sum(), (value**2).repeat(rows).sum(), wanted.square().sum())
-        assert np.isnan(measures.pearson(rows, *map(float, sums), float((value * wanted).sum())))
-
-
-def test_measures_of_written_labels() -> None:
-    assert measures.measured(CLASS, ["bad", "good"], ["bad", "bad"]) == {"accuracy": 0.5}
-    assert measures.measured(TAGS, ["N V", "V"], ["N N", "V"])["accuracy"] == pytest.approx(2 / 3)
-    assert measures.measured(SAME, ["1", "1", "0"], ["1", "0", "0"]) == {
-        "accuracy": pytest.approx(2 / 3),
-        "f1": pytest.approx(2 / 3),
-    }
