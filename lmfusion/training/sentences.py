@@ -2,13 +2,10 @@
 
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
 import logging
-import re
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Optional
 
-from fairseq import utils
 from fairseq.data import iterators
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import FairseqTask, register_task
@@ -20,10 +17,13 @@ from lmfusion.errors import InputError
 from lmfusion.text.labelled import KINDS, classes_of, find_file, read_examples
 from lmfusion.training.gradients import PCGRAD, SUM, TaskGradients
 from lmfusion.training.sentence_data import Encoder, SentenceData, evaluation_batches, training_batches
+from lmfusion.training.sentence_flags import by_task, places_of
 from lmfusion.training.smart_terms import switch_on_average
 
 logger = logging.getLogger(__name__)
 ROUND_ROBIN, JOINT = "round_robin", "joint"
+BATCH_SIZE = 8
+"""Examples of a batch where neither --batch-size nor --task-batches says."""
 _LARGE_PRIME = 1_000_003  # keeps the seeds of epochs apart
 
 
@@ -44,7 +44,7 @@ class SentencesConfig(FairseqDataclass):
         f"NAME=KIND,…: {', '.join(KINDS)}, where the name of the label's column does not tell"
     )
     task_pairs: Optional[str] = _flag(f"NAME=PAIR,…: how pairs are treated, {', '.join(PAIRS)} (default: concat)")
-    task_batches: Optional[str] = _flag("NAME=N,…: examples of a batch (default: --batch-size, or 8)")
+    task_batches: Optional[str] = _flag(f"NAME=N,…: examples of a batch (default: --batch-size, or {BATCH_SIZE})")
     schedule: ChoiceEnum([ROUND_ROBIN, JOINT]) = field(  # type: ignore[valid-type]
         default=ROUND_ROBIN,
         metadata={"help": "round_robin: a step a batch, tasks in turn; joint: a batch of every task in each step"},
@@ -67,6 +67,7 @@ class SentencesTask(FairseqTask):
 
     Args:
         cfg: the flags.
+        stored: they are a checkpoint's, whose model may know more tasks than are asked for now.
 
     Raises:
         InputError: if flags contradict each other.
@@ -74,26 +75,41 @@ class SentencesTask(FairseqTask):
 
     uses_ema = False
 
-    def __init__(self, cfg: SentencesConfig) -> None:
+    def __init__(self, cfg: SentencesConfig, *, stored: bool = False) -> None:
         super().__init__(cfg)
-        self.places = _places(cfg.data)
-        self.kinds = _by_task("--task-kinds", cfg.task_kinds, self.places, KINDS)
-        self.pairs = _by_task("--task-pairs", cfg.task_pairs, self.places, PAIRS)
-        sizes = _by_task("--task-batches", cfg.task_batches, self.places)
+        self.places = places_of(cfg.data)
+        self.kinds = by_task("--task-kinds", cfg.task_kinds, self.places, KINDS, stored=stored)
+        self.pairs = by_task("--task-pairs", cfg.task_pairs, self.places, PAIRS, stored=stored)
+        sizes = by_task("--task-batches", cfg.task_batches, self.places, stored=stored)
         self.sizes = {name: int(size) for name, size in sizes.items()}
         self.model: Optional[HeadsModel] = None
-        if cfg.gradients == PCGRAD and (cfg.schedule != JOINT or len(self.places) < 2):
+        if not stored and cfg.gradients == PCGRAD and (cfg.schedule != JOINT or len(self.places) < 2):
             raise InputError("--gradients pcgrad compares tasks of one step: give --schedule joint and several tasks.")
         if cfg.batches_per_epoch is not None and cfg.batches_per_epoch < 1:
             raise InputError(f"--batches-per-epoch {cfg.batches_per_epoch}: give 1 or more.")
         self.task_gradients = TaskGradients(projected=cfg.gradients == PCGRAD, seed=cfg.seed)
 
     @classmethod
-    def setup_task(cls, cfg: SentencesConfig, **_: Any) -> "SentencesTask":
-        """Make the task; its files are read later."""
+    def add_args(cls, parser: Any) -> None:
+        """Add the task's flags, and give --batch-size its default; fairseq asks for it, or --max-tokens, else."""
+        super().add_args(parser)
+        parser.set_defaults(batch_size=BATCH_SIZE)
+
+    @classmethod
+    def setup_task(cls, cfg: SentencesConfig, from_checkpoint: bool = False, **_: Any) -> "SentencesTask":
+        """Make the task; its files are read later.
+
+        Raises:
+            InputError: if flags contradict each other, or --max-tokens would be ignored in training.
+        """
         if (run := getattr(cfg, "_get_parent", lambda: None)()) is not None:
             run["dataset"]["ignore_unused_valid_subsets"] = True  # fairseq would look for folders of binarized text
-        return cls(cfg)
+            if not from_checkpoint and run["dataset"]["max_tokens"] is not None:
+                raise InputError(
+                    f"--max-tokens {run['dataset']['max_tokens']}: batches of sentence tasks are counted in examples. "
+                    "Give --batch-size, or --task-batches, in its place."
+                )
+        return cls(cfg, stored=from_checkpoint)
 
     def head_specs(self) -> list[HeadSpec]:
         """Return what the heads are for, read off the training data.
@@ -181,7 +197,7 @@ class SentencesTask(FairseqTask):
         )
 
     def _sizes(self, dataset: SentenceData) -> list[int]:
-        return [self.sizes.get(spec.name, self.cfg.batch_size or 8) for spec in dataset.specs]
+        return [self.sizes.get(spec.name, self.cfg.batch_size or BATCH_SIZE) for spec in dataset.specs]
 
     def train_step(
         self,
@@ -215,32 +231,3 @@ class SentencesTask(FairseqTask):
         """Return None: lengths are checked when texts are read."""
 
     source_dictionary = target_dictionary = None  # the symbols are the language model's, labels are numbers
-
-
-def _places(data: str) -> dict[str, str]:
-    """Return the place of each task's data by its name."""
-    places: dict[str, str] = {}
-    for part in utils.split_paths(data):
-        name, given, place = part.partition("=")
-        place = place if given else part
-        name = name if given else re.sub(r"\W", "_", Path(place).name.removeprefix("ids-"))
-        if not re.fullmatch(r"[A-Za-z]\w*", name):
-            raise InputError(f"{part}: {name!r} is no name of a task: give NAME=PLACE, NAME of letters and digits.")
-        if name in places:
-            raise InputError(f"{part}: there are two tasks {name}: name one by NAME=PLACE.")
-        places[name] = place
-    return places
-
-
-def _by_task(flag: str, text: Optional[str], places: dict[str, str], known: Any = None) -> dict[str, str]:
-    """Return the values that ``NAME=VALUE,…`` gives to tasks."""
-    values = {}
-    for part in text.split(",") if text else ():
-        name, _, value = part.strip().partition("=")
-        if name not in places:
-            raise InputError(f"{flag} {part}: there is no task {name!r}; there are {', '.join(places)}.")
-        if value not in known if known is not None else not (value.isdecimal() and int(value) > 0):
-            wanted = "one of " + ", ".join(known) if known is not None else "a number above 0"
-            raise InputError(f"{flag} {part}: give {wanted}.")
-        values[name] = value
-    return values

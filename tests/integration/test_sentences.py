@@ -72,6 +72,8 @@ def test_several_tasks_train_resume_validate_and_predict(
     words = ["fairseq-validate", places(tasks), *USER, "--path", checkpoint, "--valid-subset", "valid"]
     validated = commands.ok(*words, "--batch-size", 7)
     accuracy = re.findall(r"section_accuracy ([\d.]+)", validated)[-1]
+    words[1] = places(tasks, "section")
+    assert f"section_accuracy {accuracy} " in commands.ok(*words)
     made = commands.ok("lmfusion", "predict", checkpoint, "--task", "section", "--input", tasks / "section-valid.tsv")
     rows = [line.split("\t") for line in made.splitlines() if line.count("\t") > 2]
     assert len(rows) == SIZES["valid"]
@@ -111,6 +113,7 @@ def test_one_task_on_a_frozen_model(commands: Any, lm_files: dict[str, Path], ta
         (["section"], ["--task-pairs", "synopsis=uv"], "there is no task 'synopsis'"),
         (["synopsis"], ["--task-pairs", "synopsis=xor"], "--task-pairs synopsis=xor"),
         (["section"], ["--task-pairs", "section=uv"], "single sentences"),
+        (["section"], ["--max-tokens", 400], "--max-tokens 400"),
         (["nothing"], [], "has no data for train"),
         (["section"], ["--criterion", "cross_entropy"], "--criterion sentence_tasks"),
     ],
