@@ -18,30 +18,48 @@ SUM, PCGRAD = "sum", "pcgrad"
 Gradients = list["Tensor | None"]
 
 
+_SMALLEST = 1e-25  # sums of float32's products lack digits below it; these end at 1e-38
+
+
 def dot(one: Gradients, other: Gradients) -> Tensor:
     """Return the inner product of two gradients (a tensor for each parameter), a scalar of float32 or more.
 
-    Parameters that one of them lacks add nothing.
+    It is float64 where float32 cannot hold the products: gradients of 1e-20 have squares of 1e-40, those of 1e20
+    infinite ones. Parameters that one of them lacks add nothing.
     """
     pairs = [(a, b) for a, b in zip(one, other) if a is not None and b is not None]
-    return torch.stack([(_precise(a) * _precise(b)).sum() for a, b in pairs]).sum() if pairs else torch.zeros(())
+    if not pairs:
+        return torch.zeros(())
+    found = _products(pairs, torch.float32)
+    return found if _SMALLEST < found.abs() < torch.inf else _products(pairs, torch.float64)
 
 
-def _precise(value: Tensor) -> Tensor:
-    """Return half precision as float32, anything else as it is."""
-    return value.to(torch.promote_types(value.dtype, torch.float32))
+def _products(pairs: list[tuple[Tensor, Tensor]], precision: torch.dtype) -> Tensor:
+    """Return the sum of all products, in this precision or that of the tensors, if it is higher."""
+    return torch.stack([(_raised(a, precision) * _raised(b, precision)).sum() for a, b in pairs]).sum()
+
+
+def _raised(value: Tensor, precision: torch.dtype) -> Tensor:
+    return value.to(torch.promote_types(value.dtype, precision))
+
+
+def _factor(product: Tensor, square: Tensor) -> Tensor:
+    """Return the quotient, in float64 where one of both is, or where float32 cannot hold it."""
+    quotient = product / square
+    return quotient if _SMALLEST < quotient.abs() < 1 / _SMALLEST else product.double() / square.double()
 
 
 def _less(h: Tensor, factor: Tensor, g: Tensor) -> Tensor:
-    """Return ``h - factor g``; in half precision the factor would be rounded, or infinite where g is far below h."""
-    return (_precise(h) - factor * _precise(g)).to(h.dtype)
+    """Return ``h - factor g`` as precisely as the factor is; it may be beyond what h holds, where g is far below h."""
+    return (_raised(h, factor.dtype) - factor * _raised(g, factor.dtype)).to(h.dtype)
 
 
 def project(gradients: list[Gradients], orders: list[list[int]]) -> list[Gradients]:
     """Take out of each task's gradient what points against another's.
 
     ``h_i <- h_i - (h_i·g_j / |g_j|²) g_j`` wherever ``h_i·g_j < 0``, with the original ``g_j``, for each j in turn.
-    Compared are the parameters that both tasks have gradients of; a task's own head stays as it is.
+    Compared are the parameters that both tasks have gradients of; a task's own head stays as it is. A gradient of zero
+    changes nothing.
 
     Args:
         gradients: of each task, a tensor for each parameter; None: the task does not touch it.
@@ -56,8 +74,8 @@ def project(gradients: list[Gradients], orders: list[list[int]]) -> list[Gradien
         for other in orders[number]:
             shared = [None if h is None else g for h, g in zip(own, gradients[other])]
             product = dot(current, shared)
-            if product < 0:
-                factor = product / dot(shared, shared)
+            if product < 0 and (square := dot(shared, shared)) > 0:
+                factor = _factor(product, square)
                 current = [h if h is None or g is None else _less(h, factor, g) for h, g in zip(current, shared)]
         projected.append(current)
     return projected

@@ -56,6 +56,43 @@ def test_a_projection_is_exact_but_for_the_rounding_of_its_result(precision: tor
     torch.testing.assert_close(found.double(), expected, rtol=rounding, atol=0.01 if precision != torch.float64 else 0)
 
 
+SCALES = (1e-30, 1e-23, 1e-20, 1.0, 1e15, 1e20, 1e30)
+
+
+@pytest.mark.parametrize("own", SCALES)
+@pytest.mark.parametrize("other", SCALES)
+def test_gradients_of_any_length_are_projected(own: float, other: float) -> None:
+    """Beside float64, which holds their squares; float32 ends at 1e-45 and 3e38."""
+    generator = torch.Generator().manual_seed(2)
+    h = own * torch.randn(50, generator=generator)
+    g = other * (torch.randn(50, generator=generator) - h / own)
+    wide_h, wide_g = h.double(), g.double()
+    assert wide_h @ wide_g < 0
+    expected = wide_h - (wide_h @ wide_g) / (wide_g @ wide_g) * wide_g
+    (found,) = project([[h], [g]], [[1], [0]])[0]
+    torch.testing.assert_close(found.double() / own, expected / own, rtol=0, atol=1e-5)
+
+
+def test_ordinary_gradients_are_projected_in_their_own_precision() -> None:
+    """Bit for bit: what was trained before is trained again."""
+    generator = torch.Generator().manual_seed(2)
+    h, g = (torch.randn(50, generator=generator) for _ in range(2))
+    g = g - h
+    (found,) = project([[h], [g]], [[1], [0]])[0]
+    assert torch.equal(found, h - (h * g).sum() / (g * g).sum() * g)
+
+
+@pytest.mark.parametrize("precision", [torch.float16, torch.float32, torch.float64])
+def test_a_gradient_of_zero_leaves_others_as_they_are(precision: torch.dtype) -> None:
+    """Also where only its square is: that of 1e-170 in float64."""
+    own, zero = torch.tensor([3.0, -4.0], dtype=precision), torch.zeros(2, dtype=precision)
+    first, second = project([[own], [zero]], [[1], [0]])
+    assert torch.equal(first[0], own)
+    assert torch.equal(second[0], zero)
+    first, _ = project([[own], [torch.tensor([-1e-170, 0.0], dtype=precision)]], [[1], [0]])
+    assert torch.equal(first[0], own)
+
+
 def test_a_head_of_one_task_neither_counts_nor_changes() -> None:
     shared, mine, theirs = torch.tensor([1.0, 0.0]), torch.tensor([3.0]), torch.tensor([5.0])
     found = total(project([[shared, mine, None], [torch.tensor([-1.0, 1.0]), None, theirs]], [[1], [0]]))
