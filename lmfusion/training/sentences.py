@@ -77,6 +77,7 @@ class SentencesTask(FairseqTask):
 
     def __init__(self, cfg: SentencesConfig, *, stored: bool = False) -> None:
         super().__init__(cfg)
+        self.stored = stored
         self.places = places_of(cfg.data)
         self.kinds = by_task("--task-kinds", cfg.task_kinds, self.places, KINDS, stored=stored)
         self.pairs = by_task("--task-pairs", cfg.task_pairs, self.places, PAIRS, stored=stored)
@@ -138,7 +139,7 @@ class SentencesTask(FairseqTask):
 
     def build_criterion(self, cfg: Any, *args: Any, **kwargs: Any) -> Any:
         """Build the criterion, and switch on the moving average of weights that its Bregman term needs."""
-        self.uses_ema = switch_on_average(cfg)
+        self.uses_ema = switch_on_average(cfg, stored=self.stored)
         criterion = super().build_criterion(cfg, *args, **kwargs)
         if not hasattr(criterion, "task_loss"):
             raise InputError("--task lmfusion_sentences is trained by --criterion sentence_tasks: give that.")

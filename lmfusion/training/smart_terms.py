@@ -112,27 +112,44 @@ class SmartTerms:
         return logits, {name: term.detach() for name, term in terms.items()}, added if terms else None
 
 
-def switch_on_average(cfg: Any) -> bool:
+_OTHER_AVERAGES = {"ema_update_freq": 1, "ema_start_update": 0}
+"""fairseq's flags of an average that is not renewed by each update, with their defaults."""
+
+
+def switch_on_average(cfg: Any, *, stored: bool = False) -> bool:
     """Switch on fairseq's moving average of weights if a criterion's Bregman term needs it.
 
     Args:
         cfg: the criterion's flags, part of fairseq's whole configuration, which is changed.
+        stored: the configuration is a checkpoint's, of a training that is over.
 
     Returns:
         Whether it is needed.
 
     Raises:
-        InputError: if another average was asked for, ``--store-ema`` with another ``--ema-decay``.
+        InputError: if another average was asked for: ``--store-ema`` with another ``--ema-decay``, or one that is not
+            renewed by each update.
     """
     needed = float(getattr(cfg, "bregman_weight", 0) or 0) > 0
     parent = getattr(cfg, "_get_parent", lambda: None)()
     if needed and parent is not None and parent.get("ema") is not None:
         average = parent["ema"]
-        if average["store_ema"] and average["ema_decay"] != cfg.bregman_momentum:
-            raise InputError(
-                f"--store-ema --ema-decay {average['ema_decay']:g} and --bregman-momentum {cfg.bregman_momentum:g}: "
-                "there is one average of the weights. Give both the same number, or leave --store-ema out."
-            )
+        if not stored:
+            _check_average(average, cfg.bregman_momentum)
         average["store_ema"], average["ema_decay"] = True, cfg.bregman_momentum
         average["ema_fp32"] = True  # a hundredth of a small change is nothing in half precision
     return needed
+
+
+def _check_average(average: Any, momentum: float) -> None:
+    if average["store_ema"] and average["ema_decay"] != momentum:
+        raise InputError(
+            f"--store-ema --ema-decay {average['ema_decay']:g} and --bregman-momentum {momentum:g}: there is one "
+            "average of the weights. Give both the same number, or leave --store-ema out."
+        )
+    for name, default in _OTHER_AVERAGES.items():
+        if average[name] != default:
+            raise InputError(
+                f"--{name.replace('_', '-')} {average[name]}: the average for --bregman-weight is renewed by "
+                "each update, from the first on. Leave it out."
+            )

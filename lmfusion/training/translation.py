@@ -37,11 +37,12 @@ class LMFusionTranslation(TranslationTask):
     def __init__(self, cfg: Any, src_dict: Any, tgt_dict: Any) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
         self.model: Any = None
+        self.stored = False  # whether the model is a checkpoint's, whose training is over
         self.task_gradients = TaskGradients(projected=cfg.gradients == PCGRAD, seed=cfg.seed)
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
-        """Build the model as fairseq does, and remember it for the criterion's check."""
-        self.model = super().build_model(cfg, from_checkpoint)
+        """Build the model as fairseq does, and remember it for checks of the criterion."""
+        self.model, self.stored = super().build_model(cfg, from_checkpoint), from_checkpoint
         return self.model
 
     def build_criterion(self, cfg: Any, *args: Any, **kwargs: Any) -> Any:
@@ -50,7 +51,7 @@ class LMFusionTranslation(TranslationTask):
         Raises:
             InputError: if it is another one, or there is nothing to combine.
         """
-        self.uses_ema = switch_on_average(cfg)
+        self.uses_ema = switch_on_average(cfg, stored=self.stored)
         criterion = super().build_criterion(cfg, *args, **kwargs)
         if not hasattr(criterion, "task_losses"):
             raise InputError("--task lmfusion_translation is trained by --criterion translation_tasks: give that.")

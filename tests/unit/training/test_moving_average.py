@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 import torch
+from fairseq import tasks
+
+from lmfusion.errors import InputError
 
 TASK = ("--task", "lmfusion_translation", "-s", "en", "-t", "de", "--optimizer", "adam")
 BREGMAN = (*TASK, "--criterion", "translation_tasks", "--bregman-weight", 1, "--bregman-momentum", 0.99)
@@ -65,6 +68,20 @@ def test_an_average_goes_on_from_where_it_was_saved(
     assert one.keys() == other.keys()
     assert "decoder.layer_norm.weight" in one
     assert all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+@pytest.mark.parametrize("flag", ["--ema-update-freq", "--ema-start-update"])
+def test_an_average_that_updates_do_not_renew_is_refused_beside_the_bregman_term(
+    make_trainer: Callable[..., Any], flag: str
+) -> None:
+    """In training; what was trained when the flag was obeyed in silence is validated as before."""
+    with pytest.raises(InputError, match=f"{flag} 3"):
+        make_trainer("baseline", *BREGMAN, flag, 3)
+    cfg = make_trainer("baseline", *BREGMAN).cfg
+    cfg.ema[flag.removeprefix("--").replace("-", "_")] = 3
+    task = tasks.setup_task(cfg.task, from_checkpoint=True)
+    task.build_model(cfg.model, from_checkpoint=True)
+    assert task.build_criterion(cfg.criterion).smart.bregman_weight == 1
 
 
 def test_in_half_precision_a_weight_of_several_names_has_one_average(
