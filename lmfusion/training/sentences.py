@@ -101,14 +101,15 @@ class SentencesTask(FairseqTask):
         """Make the task; its files are read later.
 
         Raises:
-            InputError: if flags contradict each other, or --max-tokens would be ignored in training.
+            InputError: if flags contradict each other.
         """
         if (run := getattr(cfg, "_get_parent", lambda: None)()) is not None:
             run["dataset"]["ignore_unused_valid_subsets"] = True  # fairseq would look for folders of binarized text
             if not from_checkpoint and run["dataset"]["max_tokens"] is not None:
-                raise InputError(
-                    f"--max-tokens {run['dataset']['max_tokens']}: batches of sentence tasks are counted in examples. "
-                    "Give --batch-size, or --task-batches, in its place."
+                # No error: runs that were begun with it have to go on.
+                logger.warning(
+                    f"--max-tokens {run['dataset']['max_tokens']} is not used: batches of sentence tasks are counted "
+                    f"in examples, by --batch-size ({cfg.batch_size or BATCH_SIZE}) or --task-batches."
                 )
         return cls(cfg, stored=from_checkpoint)
 

@@ -113,7 +113,6 @@ def test_one_task_on_a_frozen_model(commands: Any, lm_files: dict[str, Path], ta
         (["section"], ["--task-pairs", "synopsis=uv"], "there is no task 'synopsis'"),
         (["synopsis"], ["--task-pairs", "synopsis=xor"], "--task-pairs synopsis=xor"),
         (["section"], ["--task-pairs", "section=uv"], "single sentences"),
-        (["section"], ["--max-tokens", 400], "--max-tokens 400"),
         (["nothing"], [], "has no data for train"),
         (["section"], ["--criterion", "cross_entropy"], "--criterion sentence_tasks"),
     ],

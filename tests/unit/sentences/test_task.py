@@ -74,11 +74,14 @@ def test_validation_takes_the_size_of_batches_in_training_where_none_is_given() 
     assert [getattr(args, "batch_size", None) for args in given] == [None, 3]
 
 
-def test_a_number_of_tokens_is_refused_in_training_alone() -> None:
+def test_a_number_of_tokens_is_said_to_be_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     cfg = configuration("--max-tokens", "400")
-    with pytest.raises(InputError, match=r"--max-tokens 400.* --batch-size"):
-        tasks.setup_task(cfg.task)
-    tasks.setup_task(cfg.task, from_checkpoint=True)  # trained when it was passed over
+    assert sizes(tasks.setup_task(cfg.task)) == sizes(tasks.setup_task(configuration().task))
+    assert "--max-tokens 400" in caplog.text
+    assert "--batch-size (8)" in caplog.text
+    caplog.clear()
+    tasks.setup_task(cfg.task, from_checkpoint=True)
+    assert caplog.text == ""
 
 
 def test_what_a_checkpoint_holds_of_tasks_that_are_not_asked_for_is_passed_over() -> None:
