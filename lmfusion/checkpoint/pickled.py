@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import pickletools
-import zipfile
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -102,11 +101,17 @@ def _names(path: Path) -> Iterator[str]:
                 if stream.peek(1):  # what is cut, is torch's to tell
                     yield from _names_in(stream)
         return
-    with zipfile.ZipFile(path) as archive:
-        for entry in archive.infolist():
-            if entry.filename.endswith("data.pkl"):
-                with archive.open(entry) as stream:
-                    yield from _names_in(stream)
+    yield from _names_in(io.BytesIO(_pickle_of_zip(path)))
+
+
+def _pickle_of_zip(path: Path) -> bytes:
+    """Return the pickle that torch reads, by torch's own reader: Python's may find other entries in the same file."""
+    reader = torch._C.PyTorchFileReader(str(path))
+    size_of = getattr(reader, "get_record_size", None)  # of later versions than the first that is supported
+    if size_of is not None and sum(map(size_of, reader.get_all_records())) > path.stat().st_size:
+        raise ValueError("its entries are larger than it is")
+    content: bytes = reader.get_record("data.pkl")
+    return content
 
 
 class _Stream(io.BufferedReader):

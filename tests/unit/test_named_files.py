@@ -22,9 +22,10 @@ FETCHED = [
     {"_name": "gpt2", "gpt2_encoder_json": "https://example.org/a.json", "gpt2_vocab_bpe": "https://example.org/b.bpe"},
     {"_name": "gpt2"},
     {"_name": "gpt2", "gpt2_encoder_json": None, "gpt2_vocab_bpe": "here.bpe"},
+    {"_name": "gpt2", "gpt2_encoder_json": "here.json"},
     {"_name": "bert", "bpe_cased": False, "bpe_vocab_file": None},
     {**PLAIN, "sentencepiece_model": "http://example.org/a.model"},
-    {**PLAIN, "sentencepiece_model": "s3:bucket/a.model"},
+    *({**PLAIN, "sentencepiece_model": f"{scheme}:bucket/a.model"} for scheme in ("s3", "http", "HTTPS")),
     {"_name": "hf_byte_bpe", "bpe_merges": "ftp://example.org/a", "bpe_vocab": "b"},
     "gpt2",
     [1],
@@ -71,7 +72,7 @@ def test_a_file_of_this_machine_and_what_the_user_gives_are_taken() -> None:
         refuse_addresses("bpe", named, {"sentencepiece_alpha": 0.1})
 
 
-@pytest.mark.parametrize("bpe", FETCHED[:1] + FETCHED[3:5], ids=str)
+@pytest.mark.parametrize("bpe", FETCHED[:1] + FETCHED[4:6], ids=str)
 def test_loading_a_model_fetches_nothing(tmp_path: Path, bpe: Any) -> None:
     with pytest.raises(InputError, match=r"changed\.pt: its bpe names .* nothing is fetched"):
         lmfusion.load_model(changed(tmp_path, bpe=bpe))

@@ -15,6 +15,8 @@ from fairseq import checkpoint_utils
 from lmfusion import cli
 from lmfusion.checkpoint.budget import SPARE
 from lmfusion.checkpoint.config_types import check_types
+from lmfusion.checkpoint.contents import check_contents
+from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
 from lmfusion.lm.loading import build as build_lm
 from lmfusion.lm.loading import describe
@@ -115,6 +117,19 @@ def test_a_section_that_fairseq_cannot_read(tmp_path: Path, name: str, section: 
     with pytest.raises(InputError, match=r"odd\.pt is damaged") as caught:
         checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "odd.pt"))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [[1, 2], 5, None, torch.ones(2), {"a": 1}, {"model": [torch.ones(2)]}], ids=str)
+def test_what_holds_no_weights_by_name_is_no_checkpoint(tmp_path: Path, content: Any) -> None:
+    torch.save(content, tmp_path / "other.pt")
+    with pytest.raises(InputError, match=r"other\.pt is not a fairseq checkpoint: it has no model weights"):
+        read_checkpoint(tmp_path / "other.pt")
+
+
+@pytest.mark.parametrize("number", ["many", 1.5, [7], torch.ones(2)], ids=str)
+def test_a_number_of_updates_that_is_none(number: Any) -> None:
+    with pytest.raises(InputError, match=r"some\.pt .* its num_updates is a"):
+        check_contents(HERE, {"model": {}, "optimizer_history": [{**STEP, "num_updates": number}]})
 
 
 DESCRIBED = [

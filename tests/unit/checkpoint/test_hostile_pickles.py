@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import resource
+import struct
+import zipfile
+import zlib
 from argparse import Namespace
+from collections import OrderedDict
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +71,60 @@ def test_memory_for_a_number_in_the_file(tmp_path: Path, call: Call, old_format:
     assert peak() - before < 100 * MEBIBYTE
 
 
+def entries(path: Path) -> dict[str, bytes]:
+    """The files inside a checkpoint."""
+    with zipfile.ZipFile(path) as archive:
+        return {f"x/{entry.filename.partition('/')[2]}": archive.read(entry) for entry in archive.infolist()}
+
+
+def in_capitals(path: Path, hidden: dict[str, bytes], _: dict[str, bytes]) -> None:
+    """Write a file whose pickle has a name that torch, which does not look at capitals, takes for its own."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in hidden.items():
+            archive.writestr(name.replace("data.pkl", "DATA.pkl"), content)
+
+
+def of_two_tables(path: Path, hidden: dict[str, bytes], shown: dict[str, bytes]) -> None:
+    """Write a file with two tables of contents: torch reads the one at the place it names, zipfile the last one."""
+    length, body, tables = sum(46 + len(name) for name in hidden), b"", []
+    for files, shift in ((hidden, 0), (shown, length)):
+        tables.append(b"")
+        for name, content in files.items():
+            place, title = len(body) - shift & 0xFFFFFFFF, name.encode()
+            about = struct.pack("<4x2HIII2H", 0, 33, zlib.crc32(content), len(content), len(content), len(title), 0)
+            tables[-1] += b"PK\1\2\x14\0\x14\0" + about + struct.pack("<10xI", place) + title
+            body += b"PK\3\4\x14\0" + about + title + content
+    end = struct.pack("<4xHHIIH", len(hidden), len(hidden), length, len(body), 0)
+    path.write_bytes(body + b"".join(tables) + b"PK\5\6" + end)
+
+
+@pytest.mark.parametrize("write", [in_capitals, of_two_tables])
+def test_the_pickle_that_counts_is_the_one_that_torch_reads(tmp_path: Path, write: Any) -> None:
+    path = tmp_path / "small.pt"
+    hidden = entries(saved(tmp_path / "hidden.pt", extra_state={"x": Call(bytearray, HUGE)}))
+    write(path, hidden, entries(saved(tmp_path / "shown.pt", extra_state={"x": 5})))
+    before = peak()
+    with pytest.raises(InputError, match=r"small\.pt .* asks to run builtins\.bytearray"):
+        read_checkpoint(path)
+    assert peak() - before < 100 * MEBIBYTE
+    harmless = entries(saved(tmp_path / "harmless.pt", extra_state={"x": 7}))
+    write(path, harmless, entries(tmp_path / "shown.pt"))
+    assert read_checkpoint(path)["extra_state"] == {"x": 7}, "the file is one that torch reads"
+
+
+def test_what_torch_would_unpack_beyond_the_file_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = entries(saved(tmp_path / "whole.pt"))
+    of_two_tables(tmp_path / "small.pt", whole, whole)
+    content = bytearray((tmp_path / "small.pt").read_bytes())
+    place = content.index(b"x/data/0", content.index(b"PK\1\2"))  # the weight's in the table that torch reads
+    content[place - 36 : place - 34] = b"\x08\0"  # compressed
+    content[place - 22 : place - 18] = (2**31 - 1).to_bytes(4, "little")  # to so many bytes
+    (tmp_path / "small.pt").write_bytes(content)
+    monkeypatch.setattr(torch, "load", lambda *_, **__: pytest.fail("torch reads it"))
+    with pytest.raises(InputError, match=r"small\.pt"):
+        read_checkpoint(tmp_path / "small.pt")
+
+
 @pytest.mark.parametrize("claimed", [2**40, 2**62], ids=str)
 @pytest.mark.parametrize("operation", [b"\x8d", b"\x8e", b"\x96"], ids=["text", "bytes", "array"])
 def test_a_length_that_the_file_does_not_have(tmp_path: Path, operation: bytes, claimed: int) -> None:
@@ -80,6 +138,7 @@ def test_a_length_that_the_file_does_not_have(tmp_path: Path, operation: bytes, 
 @pytest.mark.parametrize("module", ["numpy._core.multiarray", "numpy.core.multiarray"], ids=["2", "1"])
 def test_meters_of_eval_bleu_are_read_whichever_numpy_wrote_them(tmp_path: Path, module: str) -> None:
     counts = {"array": np.arange(5) * 3, "number": np.float64(2.5), "int": np.int64(7), "bool": np.array([True, False])}
+    counts |= {"short": np.arange(3, dtype=np.int32), "single": np.float32(0.5)}
     path = saved(tmp_path / "meters.pt", old_format=True, extra_state=counts)  # its pickle has no check sum
     path.write_bytes(path.read_bytes().replace(b"numpy._core.multiarray", module.encode()))
     assert module.encode() in path.read_bytes()
@@ -87,6 +146,14 @@ def test_meters_of_eval_bleu_are_read_whichever_numpy_wrote_them(tmp_path: Path,
     assert found["array"].tolist() == [0, 3, 6, 9, 12]
     assert found["array"].dtype == np.int64
     assert (found["number"], found["int"], found["bool"].tolist()) == (2.5, 7, [True, False])
+    assert (found["short"].tolist(), found["short"].dtype, found["single"]) == ([0, 1, 2], np.int32, 0.5)
+
+
+@pytest.mark.parametrize("old_format", [False, True], ids=["zip", "2019"])
+def test_plain_values_of_every_kind_are_read(tmp_path: Path, old_format: bool) -> None:
+    plain = {"set": {1, 2}, "ordered": OrderedDict(b=1, a=2), "bytes": b"\xff\0", "size": torch.Size([2, 3])}
+    plain |= {"device": torch.device("cpu"), "type": torch.bfloat16, "none": None, "tuple": (1.5, True, "x")}
+    assert read_checkpoint(saved(tmp_path / "plain.pt", old_format, extra_state=plain))["extra_state"] == plain
 
 
 def itself(kind: type) -> Any:

@@ -15,6 +15,7 @@ from fairseq.models import build_model
 
 from lmfusion import cli
 from lmfusion.checkpoint.budget import SPARE, building_from
+from lmfusion.checkpoint.contents import check_contents
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
 from lmfusion.lm.loading import load_lm
@@ -138,6 +139,15 @@ def test_tensors_larger_than_what_is_stored(
         assert error.count("\n") == 1
         assert "lm.pt" in error
     assert not Path(out).exists()
+
+
+@pytest.mark.parametrize(
+    "hold", [lambda x: [x], lambda x: (1, x), lambda x: Namespace(a=x)], ids=["list", "tuple", "names"]
+)
+def test_such_tensors_are_found_in_every_container(hold: Any) -> None:
+    state = {"model": {}, "extra_state": {"x": [{"y": hold(TENSORS["overlapping rows"])}]}}
+    with pytest.raises(InputError, match=r"extra_state\.x\.0\.y\.\w of shape \(1000, 1000\)"):
+        check_contents(Path("some.pt"), state)
 
 
 @pytest.mark.parametrize("number", [HUGE, str(HUGE), float(HUGE), f" {HUGE} "], ids=repr)
