@@ -106,11 +106,12 @@ def _names(path: Path) -> Iterator[str]:
 
 def _pickle_of_zip(path: Path) -> bytes:
     """Return the pickle that torch reads, by torch's own reader: Python's may find other entries in the same file."""
-    reader = torch._C.PyTorchFileReader(str(path))
-    size_of = getattr(reader, "get_record_size", None)  # of later versions than the first that is supported
-    if size_of is not None and sum(map(size_of, reader.get_all_records())) > path.stat().st_size:
-        raise ValueError("its entries are larger than it is")
-    content: bytes = reader.get_record("data.pkl")
+    with path.open("rb") as stream:
+        reader = torch._C.PyTorchFileReader(stream)
+        size_of = getattr(reader, "get_record_size", None)  # of later versions than the first that is supported
+        if size_of is not None and sum(map(size_of, reader.get_all_records())) > path.stat().st_size:
+            raise ValueError("its entries are larger than it is")
+        content: bytes = reader.get_record("data.pkl")
     return content
 
 
