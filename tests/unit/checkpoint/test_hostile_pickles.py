@@ -6,7 +6,6 @@ import resource
 import struct
 import zipfile
 import zlib
-from argparse import Namespace
 from collections import OrderedDict
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from fairseq import checkpoint_utils
 from numpy._core import multiarray
 
 from lmfusion import cli
-from lmfusion.checkpoint.nesting import check_nesting
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
 
@@ -154,64 +152,6 @@ def test_plain_values_of_every_kind_are_read(tmp_path: Path, old_format: bool) -
     plain = {"set": {1, 2}, "ordered": OrderedDict(b=1, a=2), "bytes": b"\xff\0", "size": torch.Size([2, 3])}
     plain |= {"device": torch.device("cpu"), "type": torch.bfloat16, "none": None, "tuple": (1.5, True, "x")}
     assert read_checkpoint(saved(tmp_path / "plain.pt", old_format, extra_state=plain))["extra_state"] == plain
-
-
-def itself(kind: type) -> Any:
-    """A container in itself."""
-    inner: Any = [] if kind is list else {} if kind is dict else Namespace()
-    vars(inner).update(x=inner) if kind is Namespace else inner.append(inner) if kind is list else inner.update(x=inner)
-    return inner
-
-
-def doubled(times: int) -> Any:
-    """A list twice in a list twice in a list …"""
-    value: Any = ["x" * 100]
-    for _ in range(times):
-        value = [value, value]
-    return value
-
-
-def nested(times: int) -> Any:
-    """A dictionary in a dictionary in a dictionary …"""
-    value: Any = {}
-    for _ in range(times):
-        value = {"x": value}
-    return value
-
-
-NESTED = {
-    "a list in itself": itself(list),
-    "a dictionary in itself": itself(dict),
-    "a namespace in itself": itself(Namespace),
-    "lists twice in lists": doubled(40),
-    "a long text at many places": ["x" * 100_000] * 1000,
-    "a hundred levels": nested(150),
-}
-PLACES = {
-    "model": lambda value: {"cfg": {"model": {"_name": "transformer_lm", "x": value}}},
-    "unknown section": lambda value: {"cfg": {"x": value}},
-    "args": lambda value: {"args": Namespace(arch="transformer", x=value)},
-    "optimizer": lambda value: {"last_optimizer_state": {"x": value}},
-}
-
-
-@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
-@pytest.mark.parametrize("value", NESTED.values(), ids=NESTED)
-def test_content_without_end(tmp_path: Path, capsys: pytest.CaptureFixture[str], value: Any, place: Any) -> None:
-    path = saved(tmp_path / "small.pt", **place(value))
-    before = peak()
-    for read in (read_checkpoint, checkpoint_utils.load_checkpoint_to_cpu):
-        with pytest.raises(InputError, match=r"small\.pt is damaged"):
-            read(str(path))
-    assert cli.main(["inspect", str(path)]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-    assert peak() - before < 100 * MEBIBYTE
-
-
-def test_content_of_a_usual_size_and_depth_is_taken() -> None:
-    shared = {"betas": (0.9, 0.999)}
-    check_nesting({"symbols": [f"w{number}" for number in range(50_000)], "zeros": [0] * 3_000_000})
-    check_nesting({"groups": [shared] * 5000, "deep": nested(50), "twice": doubled(10)})
 
 
 def views(storages: int, parts: int, elements: int) -> dict[str, torch.Tensor]:

@@ -15,7 +15,7 @@ from fairseq.models import build_model
 
 from lmfusion import cli
 from lmfusion.checkpoint.budget import SPARE, building_from
-from lmfusion.checkpoint.contents import check_contents
+from lmfusion.checkpoint.contents import check_contents, check_sizes
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
 from lmfusion.lm.loading import load_lm
@@ -166,3 +166,15 @@ def test_layers_that_the_weights_do_not_have(tmp_path: Path, number: Any, style:
     torch.save({**TRAINED, "model": {"a": torch.zeros(5000)}, **stored}, tmp_path / "layers.pt")
     with pytest.raises(InputError, match=r"layers\.pt .*decoder_layers is 10,000,000"):
         checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "layers.pt"))
+
+
+@pytest.mark.parametrize("name", ["decoder_layers", "decoder_embed_dim", "encoder_attention_heads", "max_positions"])
+def test_sizes_are_looked_at_in_every_form_of_a_number(name: str) -> None:
+    """Values that are none are for the types to tell."""
+    weights = {"a": torch.zeros(5000)}
+    for value in (HUGE + 1, str(HUGE + 1), float(HUGE + 1), -7 if name != "decoder_layers" else HUGE + 1):
+        for stored in ({"cfg": {"model": {name: value}}}, {"args": Namespace(**{name: value})}):
+            with pytest.raises(InputError, match=rf"some\.pt .* {name} is "):
+                check_sizes(Path("some.pt"), {"model": weights, **stored})
+    for value in (1, float("inf"), float("nan"), "x", None, [HUGE]):
+        check_sizes(Path("some.pt"), {"model": weights, "cfg": {"model": {name: value}}})
