@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from lmfusion.checkpoint.files import is_zip
+from lmfusion.checkpoint.pickled_tuples import TupleSizes
 
 _STORAGES = "Float Double Half BFloat16 Long Int Short Char Byte Bool".split()
 NAMES = frozenset(
@@ -126,7 +127,9 @@ class _Stream(io.BufferedReader):
 
 
 def _names_in(stream: IO[bytes]) -> Iterator[str]:
+    sizes = TupleSizes()
     for operation, argument, _ in pickletools.genops(stream):
+        sizes.follow(operation, argument)
         if operation.name == "GLOBAL":
             assert isinstance(argument, str)
             yield argument.replace(" ", ".").replace("__builtin__.", "builtins.", 1)

@@ -1,7 +1,9 @@
-"""Content that contains itself, or stands for far more than there is of it in a file, is refused before it is copied."""
+"""Content that contains itself, or stands for far more than there is of it, is refused before it is copied."""
 
 from __future__ import annotations
 
+import io
+import pickletools
 import resource
 from argparse import Namespace
 from pathlib import Path
@@ -121,3 +123,27 @@ def test_one_hundred_levels_are_the_most() -> None:
 def test_a_small_content_may_stand_for_a_million_values() -> None:
     check_nesting({"a": doubled(12)})  # 400,000 of a hundred
     check_nesting([0] * 2_000_000)
+
+
+def with_key(path: Path, times: int) -> Path:
+    """A checkpoint of the old format with a tuple of twice a tuple … as a key: as it is, hashing it takes 2^times steps."""
+    content, end = saved(path, old_format=True).read_bytes(), 0
+    stream = io.BytesIO(content)
+    for _ in range(4):  # three about the format
+        *_, (_, _, end) = pickletools.genops(stream)
+    key = b"()q\xc8" + times * b"h\xc8h\xc8\x86q\xc8" + b"t"
+    path.write_bytes(content[:end] + key + b"Ns" + content[end:])
+    return path
+
+
+def test_a_key_that_would_take_hours_to_hash_is_refused_before(tmp_path: Path) -> None:
+    few = read_checkpoint(with_key(tmp_path / "few.pt", 2))
+    assert (((), ()), ((), ())) in next(key for key in few if isinstance(key, tuple))
+    with pytest.raises(InputError, match=r"many\.pt .*its tuples stand for"):
+        read_checkpoint(with_key(tmp_path / "many.pt", 24))
+
+
+def test_tuples_at_many_places_are_taken(tmp_path: Path) -> None:
+    symbols, betas = tuple(f"w{number}" for number in range(20_000)), (0.9, 0.999)
+    extra = {"symbols": [symbols] * 10, "betas": [{"betas": betas} for _ in range(20_000)]}
+    assert read_checkpoint(saved(tmp_path / "many.pt", extra_state=extra))["extra_state"] == extra

@@ -83,11 +83,20 @@ def test_one_checkpoint_has_no_average(saved: Path, tmp_path: Path) -> None:
         checkpoints.average([saved], tmp_path / "out.pt")
 
 
-def test_weights_are_added_in_more_digits_than_they_have(tmp_path: Path) -> None:
-    weights = [{"w": torch.tensor([number], dtype=torch.float16)} for number in (2048.0, 1.0, 0.0)]
+@pytest.mark.parametrize(
+    ("kind", "values", "mean"),
+    [
+        (torch.float16, (2048.0, 1.0, 0.0), 683.0),  # of 2049, which would be 2048
+        (torch.float32, (2.0**24, 1.0, 1.0), 5592406.0),  # of 2^24 + 2, which would be 2^24
+    ],
+)
+def test_weights_are_added_in_more_digits_than_they_have(
+    tmp_path: Path, kind: torch.dtype, values: tuple[float, ...], mean: float
+) -> None:
+    weights = [{"w": torch.tensor([number], dtype=kind)} for number in values]
     found = averaged(several(tmp_path, *weights))["model"]["w"]
-    assert found.dtype == torch.float16
-    assert found.tolist() == [683.0]  # of a sum that half precision does not have: 2049 would be 2048
+    assert found.dtype == kind
+    assert found.tolist() == [mean]
 
 
 def test_all_but_the_weights_is_the_last_ones_without_its_optimizer(tmp_path: Path) -> None:
