@@ -63,3 +63,16 @@ def test_a_file_that_is_there_is_read_once_and_again_when_it_changes(tmp_path: P
     save()
     assert read == [file, file]
     assert torch.equal(read_file(file)["model"]["w"], state["model"]["lm.w"])
+
+
+def test_a_file_of_this_name_with_other_weights_is_written_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whole, and not what all checkpoints to come would say of it."""
+    state = {"model": {"lm.w": torch.arange(5.0)}}
+    file = tmp_path / f"frozen_lm.{digest({'w': torch.arange(5.0)})[:16]}.pt"
+    torch.save({"model": {"w": torch.zeros(5)}}, file)
+    found = externalize(state, ["lm."], tmp_path, read=read_file)
+    assert found["frozen_lms"]["lm."]["file"] == file.name
+    assert torch.equal(read_file(file)["model"]["w"], torch.arange(5.0))
+    assert file.name in caplog.text

@@ -126,7 +126,7 @@ def test_a_small_content_may_stand_for_a_million_values() -> None:
 
 
 def with_key(path: Path, times: int) -> Path:
-    """A checkpoint of the old format with a tuple of twice a tuple … as a key: as it is, hashing it takes 2^times steps."""
+    """A checkpoint of the old format with a tuple of twice a tuple … as a key; hashing it takes 2^times steps."""
     content, end = saved(path, old_format=True).read_bytes(), 0
     stream = io.BytesIO(content)
     for _ in range(4):  # three about the format
