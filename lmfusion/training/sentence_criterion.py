@@ -3,7 +3,7 @@
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Optional
 
 import torch
 from fairseq import metrics
@@ -82,15 +82,22 @@ class SentenceTasksCriterion(FairseqCriterion):
         log = {**measures.counts(head.spec, logits.detach(), target, loss.detach()), **terms}
         return (loss if added is None else loss + added), {name: log}
 
-    def joined(self, logs: list[dict[str, Any]], sample: dict[str, Any]) -> tuple[Tensor, float, dict[str, Any]]:
+    def joined(
+        self, logs: list[dict[str, Any]], sample: dict[str, Any], shares: Optional[dict[str, float]] = None
+    ) -> tuple[Tensor, float, dict[str, Any]]:
         """Return loss, sample size and log of a batch from those of its tasks; gradients are means already.
 
-        In training the losses of tasks are added, and each batch counts as one. In validation a batch counts as the
-        part that it is of its task, so that the loss is the mean of the tasks' means, on which the size of batches has
-        no influence.
+        In training the losses of tasks are added, and each batch counts as one: fairseq divides gradients by it. In
+        validation a batch counts as the part that it is of its task, so that the loss is the mean of the tasks' means,
+        on which the size of batches has no influence.
+
+        Args:
+            logs: of each task.
+            sample: the batch.
+            shares: in validation the parts of the tasks, by name.
         """
         log: dict[str, Any] = {"nsentences": sample["nsentences"], "ntokens": sample["ntokens"]}
-        loss, shares = torch.zeros(()), sample.get("shares")
+        loss = torch.zeros(())
         for each in logs:
             for name, values in each.items():
                 log |= {f"{name}.{key}": value for key, value in values.items()}
@@ -110,7 +117,7 @@ class SentenceTasksCriterion(FairseqCriterion):
             logits = model(name, part["rows"])
             head = model.heads[name]
             logs.append({name: measures.counts(head.spec, logits, part["target"], head.loss(logits, part["target"]))})
-        return self.joined(logs, sample)
+        return self.joined(logs, sample, sample.get("shares"))
 
     @classmethod
     def reduce_metrics(cls, logging_outputs: list[dict[str, Any]]) -> None:

@@ -17,6 +17,7 @@ from lmfusion.consumers.heads import HeadSpec, scores
 from lmfusion.training import sentence_measures as measures
 from lmfusion.training.sentence_criterion import SentenceTasksConfig, SentenceTasksCriterion
 from lmfusion.training.sentence_data import Encoded, SentenceData, evaluation_batches
+from lmfusion.training.sentences import SentencesConfig, SentencesTask
 
 CLASS = HeadSpec("mood", "class", None, ("bad", "good"))
 SAME = HeadSpec("same", "binary", "concat", ("0", "1"))
@@ -129,6 +130,20 @@ def test_the_loss_of_training_is_the_mean_over_batches(criterion: SentenceTasksC
     with aggregate() as found:
         criterion.reduce_metrics([criterion.joined([part], sample)[2] for part in parts])
     assert found.get_smoothed_values()["loss"] == 1.5
+
+
+def test_a_step_weighs_the_same_on_data_of_another_name_than_train(
+    make_heads: Any, criterion: SentenceTasksCriterion
+) -> None:
+    """fairseq divides gradients by the sample size (--train-subset small); data for validation know their shares."""
+    given, task = examples(), SentencesTask(SentencesConfig(data="mood=x:near=y:words=z", batch_size=None, seed=1))
+    model = make_heads(given.specs)
+    optimizer = SimpleNamespace(backward=lambda loss: loss.backward())
+    sample = given.collater(given.items[:4])
+    loss, size, _ = task.train_step(sample, model, criterion, optimizer, 1)
+    wanted = model("mood", sample["tasks"]["mood"]["rows"]).log_softmax(-1)[range(4), [0, 1, 2, 0]]
+    assert size == 1
+    assert float(loss) == pytest.approx(-wanted.detach().mean().item(), abs=1e-5)
 
 
 def test_nothing_is_logged_of_a_task_without_a_turn() -> None:
