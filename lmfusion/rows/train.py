@@ -139,10 +139,9 @@ def _say(asked: Asked, fixed: Plan, where: Places) -> None:
 
 
 def _report(asked: Asked) -> None:
-    folders = [
-        *asked.rows,
-        *(scripts.run_folder(script, asked.data) for script in asked.lms() if script != scripts.REVERSE),
-    ]
+    lms = [scripts.run_folder(script, asked.data) for script in asked.lms() if script != scripts.REVERSE]
+    # A row that is done holds its language model, whose own folder may have been deleted.
+    folders = [*asked.rows, *(name for name in lms if (asked.out / name).is_dir())]
     test = [str(asked.data.text("test", side)) for side in (asked.data.source, asked.data.target)]
     words = [*(str(asked.out / name) for name in folders), "--out", str(asked.out / "report"), "--significance"]
     words += ["--title", asked.title or f"{asked.data.source} to {asked.data.target}"]

@@ -33,8 +33,9 @@ def test_a_second_command_in_the_folder_is_refused_while_the_first_is_at_work(as
     assert train.train(asked) == []
 
 
-def test_the_report_has_the_rows_of_earlier_commands_and_their_language_models(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("lms", [["lm.en"], []])
+def test_the_report_has_the_rows_of_earlier_commands_and_those_language_models_that_are_there(
+    lms: list[str], asked: Asked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reported: list[str] = []
 
@@ -42,13 +43,13 @@ def test_the_report_has_the_rows_of_earlier_commands_and_their_language_models(
         reported.extend(Path(word).name for word in words[words.index("report") + 1 : words.index("--out")])
         return SimpleNamespace(returncode=0)
 
-    for row in ("baseline", "src_elmo", "lm.en"):
+    for row in ("baseline", "src_elmo", *lms):
         (asked.out / row).mkdir(parents=True)
         (asked.out / row / "scores.json").write_text("{}", encoding="utf-8")
     (asked.out / "shared").mkdir()  # not scored yet
     monkeypatch.setattr("lmfusion.rows.train.subprocess.run", run)
     train.train(asked)
-    assert reported == ["baseline", "src_elmo", "lm.en"]
+    assert reported == ["baseline", "src_elmo", *lms]
 
 
 @pytest.mark.parametrize(("given", "meant"), [("lstn", "lstm"), ("LSTM", "lstm"), ("src-elmo", "src_elmo")])
