@@ -69,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Files and pipes get UTF-8, as they are read; a terminal that is not UTF-8 a question mark, not a traceback.
-        sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
+        own = sys.stdout.isatty() or os.environ.get("PYTHONIOENCODING")
+        sys.stdout.reconfigure(encoding=None if own else "utf-8", errors="replace")
     args = build_parser().parse_args(arguments)
     let_waiting_threads_sleep(os.environ)  # commands load torch from here on
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)  # it asks everybody for tensorboardX

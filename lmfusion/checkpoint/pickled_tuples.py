@@ -48,7 +48,7 @@ class TupleSizes:
             self._stack += [_MARK if kind is markobject else size for kind in operation.stack_after]
 
     def _push_again(self, size: int) -> None:
-        self._referred += size
+        self._referred += size if size > 1 else 0
         if self._referred > _MOST:
             raise ValueError(f"its tuples stand for more than {_MOST:,} values")
         self._stack.append(size)

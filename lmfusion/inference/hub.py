@@ -151,7 +151,7 @@ class Translator(hub_utils.GeneratorHubInterface):
                 f"sentence {overlong[0]} has {len(tokens[overlong[0]])} tokens, more than the {self.max_positions[0]} "
                 f"the model takes: cut or split it, or give skip_invalid_size_inputs=True."
             )
-        own, longest = self.cfg.dataset, max(map(len, tokens))  # batches of the training may have been smaller
+        own, longest = self.cfg.dataset, max(map(dataset.num_tokens, indices), default=0)  # maybe above the training's
         for batch in dataset.batch_by_size(indices, own.max_tokens and max(own.max_tokens, longest), own.batch_size):
             yield dataset.collater([dataset[index] for index in batch])
             self.after_batch(len(batch))

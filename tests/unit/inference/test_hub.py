@@ -13,6 +13,7 @@ import pytest
 import torch
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.hub_utils import GeneratorHubInterface
+from omegaconf import OmegaConf
 
 import lmfusion
 from lmfusion.checkpoint.reading import read_checkpoint
@@ -176,8 +177,21 @@ def test_batches_of_the_training_smaller_than_a_sentence_do_not_matter(
 ) -> None:
     lines = ["A small server.", "The program reads a file and writes it to the printer."]
     expected = shipped.translate(lines, beam=1)
-    monkeypatch.setattr(shipped.cfg.dataset, "max_tokens", 8)
+    monkeypatch.setitem(shipped.cfg, "dataset", OmegaConf.create({**shipped.cfg.dataset, "max_tokens": 8}))
     assert shipped.translate(lines, beam=1) == expected
+
+
+def test_a_sentence_that_is_left_out_does_not_make_batches_larger(
+    shipped: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = shipped.encode("A small server.")
+    limits = {**shipped.cfg.dataset, "batch_size": None, "max_tokens": 2 * len(tokens)}
+    monkeypatch.setitem(shipped.cfg, "dataset", OmegaConf.create(limits))
+    sizes: list[int] = []
+    monkeypatch.setattr(shipped, "after_batch", sizes.append)
+    overlong = torch.cat([torch.full((shipped.max_positions[0],), 9), tokens[-1:]])
+    shipped.generate([tokens] * 6 + [overlong], beam=1, skip_invalid_size_inputs=True)
+    assert sizes == [2, 2, 2]
 
 
 def test_another_language_than_the_models_is_refused_with_its_own() -> None:
