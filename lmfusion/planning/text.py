@@ -19,8 +19,6 @@ from lmfusion.text.textio import DataError
 
 SOURCE, TARGET = "src", "tgt"
 MEAN_LENGTH = 30  # tokens of a sentence, where no data says it
-_MMAP = b"MMIDIDX\0\0"
-"""First bytes of an index in the format that training reads."""
 _WIDE_IDS = 65500  # symbols from which on fairseq-preprocess writes 4 bytes a token rather than 2
 
 
@@ -104,9 +102,8 @@ def prepared(data: str) -> Text:
 
 def _sizes(index: Path) -> NDArray[np.int32]:
     """Return the tokens of each sentence; fairseq's own reader fails in many ways, and prints some of them."""
-    with suppress(OSError, DataError), index.open("rb") as stream:
-        if stream.read(len(_MMAP)) == _MMAP:
-            return read_sizes(index)
+    with suppress(OSError, DataError):
+        return read_sizes(index)
     raise InputError(f"{index} is no index of fairseq's format mmap, or is damaged or empty: make the data again.")
 
 

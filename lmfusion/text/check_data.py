@@ -12,10 +12,9 @@ from fairseq.data.indexed_dataset import _code_to_dtype
 
 from lmfusion.checkpoint.finding import folders_with, instead
 from lmfusion.errors import InputError
+from lmfusion.text.data_table import INDEX_HEADER, INDEX_MARK
 from lmfusion.text.dictionaries import read_dictionary
 
-_MAGIC = b"MMIDIDX\x00\x00" + (1).to_bytes(8, "little")  # and the version
-_HEADER = 26  # bytes: that, the type of numbers, how many sentences
 _AT_ONCE = 1 << 24  # token ids
 _AGAIN = "prepare the data again (fairseq-preprocess)"
 
@@ -87,15 +86,15 @@ def check_binarized(path: Path, dictionary: Sized) -> tuple[int, int]:
     """
     index, data = Path(f"{path}.idx"), Path(f"{path}.bin")
     with index.open("rb") as stream:
-        header = stream.read(_HEADER)
-    kind = _code_to_dtype.get(header[17]) if len(header) == _HEADER else None
+        header = stream.read(INDEX_HEADER)
+    kind = _code_to_dtype.get(header[17]) if len(header) == INDEX_HEADER else None
     count = int.from_bytes(header[18:], "little")
-    if header[:17] != _MAGIC or kind is None or index.stat().st_size != _HEADER + count * 12:
+    if header[:17] != INDEX_MARK or kind is None or index.stat().st_size != INDEX_HEADER + count * 12:
         raise InputError(f"{index} is cut or damaged, or of another format than mmap: {_AGAIN}.")
     if count == 0:
         raise InputError(f"{index} has no sentence: prepare it again from a text that has one (fairseq-preprocess).")
-    sizes = np.fromfile(index, np.int32, count, offset=_HEADER).astype(np.int64)
-    starts = np.fromfile(index, np.int64, count, offset=_HEADER + count * 4)
+    sizes = np.fromfile(index, np.int32, count, offset=INDEX_HEADER).astype(np.int64)
+    starts = np.fromfile(index, np.int64, count, offset=INDEX_HEADER + count * 4)
     width = np.dtype(kind).itemsize
     ends = np.cumsum(sizes) * width
     if (sizes < 0).any() or not np.array_equal(starts, ends - sizes * width):

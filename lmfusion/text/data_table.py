@@ -22,6 +22,10 @@ UNKNOWN = 3
 """The number that every dictionary of fairseq has for it."""
 AT_ONCE = 1 << 24
 """Symbols to compare."""
+INDEX_MARK = b"MMIDIDX\0\0" + (1).to_bytes(8, "little")
+"""First bytes of an .idx file in fairseq's format mmap, its version included."""
+INDEX_HEADER = len(INDEX_MARK) + 1 + 8
+"""Bytes: after the mark the type of numbers, and how many sentences; then come their sizes."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +77,17 @@ def read_sizes(index: Path) -> NDArray[np.int32]:
     """Return the number of symbols of each sentence of a binarized text, the closing one included.
 
     Args:
-        index: the text's .idx file in fairseq's format mmap: 17 bytes of name and version, one for the type of numbers,
-            8 for the number of sentences, then their sizes. Importing fairseq to read them would take seconds.
+        index: the text's .idx file in fairseq's format mmap: the header, then the sizes. Importing fairseq to read them
+            would take seconds.
+
+    Raises:
+        DataError: it is cut or damaged, or of another format.
     """
     with index.open("rb") as stream:
-        header = stream.read(26)
+        header = stream.read(INDEX_HEADER)
     count = int.from_bytes(header[18:], "little")
-    if len(header) < 26 or not 0 < 12 * count <= index.stat().st_size - 26:
+    whole = len(header) == INDEX_HEADER and 0 < 12 * count <= index.stat().st_size - INDEX_HEADER
+    if not (whole and header.startswith(INDEX_MARK)):
         raise DataError(f"{index}: is damaged. Delete {index.parent}, and run the same command again.")
     return np.fromfile(index, np.int32, count, offset=len(header))
 

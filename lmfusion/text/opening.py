@@ -13,16 +13,17 @@ from lmfusion.text.codes import conversion
 from lmfusion.text.textio import BAD_COMPRESSION, GZIP, XZ, DataError, cut, raw_lines
 
 ZIP, PDF = b"PK\x03\x04", b"%PDF"
+BZIP2, ZSTD = b"BZh", b"\x28\xb5\x2f\xfd"
 BLOCK = 1 << 16
 NO_TEXT = {
     PDF: ("a PDF", "`pdftotext FILE`"),
-    b"BZh": ("compressed by bzip2", "`bunzip2 FILE`"),
-    b"\x28\xb5\x2f\xfd": ("compressed by zstd", "`unzstd FILE`"),
+    BZIP2: ("compressed by bzip2", "`bunzip2 FILE`"),
+    ZSTD: ("compressed by zstd", "`unzstd FILE`"),
     b"7z\xbc\xaf": ("a 7z archive", "`7z x FILE`"),
     b"\xd0\xcf\x11\xe0": ("an old Word or Excel file", "save it as plain text in UTF-8"),
     b"{\\rtf": ("a rich-text file", "save it as plain text in UTF-8"),
 }
-STREAMED = {GZIP: "gzip", XZ: "xz", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+STREAMED = {GZIP: "gzip", XZ: "xz", BZIP2: "bzip2", ZSTD: "zstd"}
 """Programs that decompress a stream, by its first bytes."""
 MARKS = {  # UTF-32's little-endian mark begins with UTF-16's, so it comes first
     b"\xff\xfe\x00\x00": "UTF-32",
