@@ -18,7 +18,6 @@ from lmfusion.text.data_table import read_sizes
 from lmfusion.text.textio import DataError
 
 SOURCE, TARGET = "src", "tgt"
-MEAN_LENGTH = 30  # tokens of a sentence, where no data says it
 _WIDE_IDS = 65500  # symbols from which on fairseq-preprocess writes 4 bytes a token rather than 2
 
 

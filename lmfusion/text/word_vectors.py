@@ -54,6 +54,9 @@ class Training:
     workers: int = 1
 
     def __post_init__(self) -> None:
+        for name, known in (("mode", MODES), ("loss", LOSSES)):
+            if getattr(self, name) not in known:
+                raise InputError(f"{name}={getattr(self, name)!r}: it is {' or '.join(known)}.")
         for name in ("size", "window", "epochs", "min_count", "lr", "workers", *(["negative"] * (self.loss == "ns"))):
             if not 0 < getattr(self, name) < math.inf:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(self, name):g}: give a number above 0.")

@@ -140,6 +140,12 @@ def test_a_file_that_cannot_be_used_is_refused_before_anything_is_trained(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder"]
 
 
+@pytest.mark.parametrize("misspelt", [{"mode": "skip-gram"}, {"loss": "negative"}])
+def test_a_misspelt_kind_of_training_from_python_is_refused_rather_than_taken_for_the_other(misspelt: Any) -> None:
+    with pytest.raises(InputError, match=next(iter(misspelt.values()))):
+        Training(**misspelt)
+
+
 def test_an_empty_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("\n\n", encoding="utf-8")
     with pytest.raises(InputError, match="text"):
