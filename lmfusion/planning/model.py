@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 from fairseq import options, tasks
+from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import ARCH_MODEL_REGISTRY, BaseFairseqModel, FairseqEncoderDecoderModel, FairseqLanguageModel
-from torch import nn
 
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
@@ -99,7 +99,12 @@ def architecture(words: Sequence[str]) -> type[Any]:
 def file_symbols(words: Sequence[str]) -> dict[str, list[str]]:
     """Return the symbols of the language models that flags give as files, by side."""
     found = {side: flag_value(words, flag) for side, flag in _LM_FLAG.items()}
-    return {side: load_lm(path).symbols for side, path in found.items() if path and path not in ARCH_MODEL_REGISTRY}
+    return {side: load_lm(path).symbols for side, path in found.items() if path and not _is_architecture(path)}
+
+
+def _is_architecture(lm: str) -> bool:
+    """Return True if a language model is given as an architecture; a file of that name comes first."""
+    return lm in ARCH_MODEL_REGISTRY and not Path(lm).exists()
 
 
 def read_flags(words: Sequence[str], text: Text, gpus: int) -> Request:
@@ -117,16 +122,22 @@ def read_flags(words: Sequence[str], text: Text, gpus: int) -> Request:
     pairs = issubclass(kind, FairseqEncoderDecoderModel)
     if pairs and text.languages is None:
         raise InputError(f"{text.folder} holds text of one language, and this architecture translates: give pairs.")
+    if not pairs and text.languages not in (None, _SIDES):
+        raise InputError(
+            f"{text.folder} holds sentence pairs, and a language model reads one language: give text of one."
+        )
     given = ["--optimizer", "adam", "--distributed-world-size", str(gpus)]
     source, target = text.languages or _SIDES
-    given += ["--task", "translation", "-s", source, "-t", target] if pairs else ["--task", "language_modeling"]
+    languages = ["-s", source, "-t", target] if pairs else []
+    given += ["--task", "translation", *languages] if pairs else ["--task", "language_modeling"]
+    made_up = languages if text.languages == _SIDES else []  # whatever languages the flags name
     if not pairs and not any(f"--{name}-target" in words for name in _TARGETS):
         given += _target_flags(kind)
     with _quiet():
         parser = options.get_training_parser()
         parser.error = refuse
         try:
-            args = options.parse_args_and_arch(parser, [text.folder, *given, *words])
+            args = options.parse_args_and_arch(parser, [text.folder, *given, *words, *made_up])
         except SystemExit as error:  # a second parser inside fairseq, which has said why
             raise InputError("fairseq-train does not take these flags; what it said is above.") from error
         for side in _SIDES:
@@ -140,12 +151,12 @@ def _describe_lm(args: argparse.Namespace, side: str, text: Text) -> None:
     name = getattr(args, f"{side}_lm", None)
     if not name:
         return
-    if name in ARCH_MODEL_REGISTRY and not Path(name).exists():
-        languages = dict(zip(_SIDES, text.languages or _SIDES))
-        lm = _untrained(["--arch", name], text.folder.split(":")[0], languages[side])
-    else:
-        lm = load_lm(name)
-    description = {"lm": describe(lm), "fingerprint": "not trained yet", "title": lm.title, "states": lm.state_names}
+    language = args.source_lang if side == SOURCE else args.target_lang
+    dictionary = tasks.get_task("translation").load_dictionary(f"{text.folder.split(':')[0]}/dict.{language}.txt")
+    lm = _untrained(f"--{side}-lm", name, dictionary) if _is_architecture(name) else load_lm(name)
+    # Of a language model with other symbols than its side's dictionary all of its own are kept.
+    described = describe(lm, dictionary.symbols)
+    description = {"lm": described, "fingerprint": "not trained yet", "title": lm.title, "states": lm.state_names}
     setattr(args, f"{side}_lm_config", json.dumps(description))
 
 
@@ -154,18 +165,18 @@ def _target_flags(kind: type[Any]) -> list[str]:
     return list(kind.target_flags) if issubclass(kind, TrainableLM) else []
 
 
-def _untrained(words: list[str], folder: str, language: str) -> PretrainedLM:
+def _untrained(flag: str, arch: str, dictionary: Dictionary) -> PretrainedLM:
     """Build a language model of an architecture on the meta device, on the dictionary of a side."""
-    kind = architecture(words)
-    with torch.device("meta"):
+    kind = ARCH_MODEL_REGISTRY[arch]
+    lm: Any = None
+    if issubclass(kind, FairseqLanguageModel):
         parser = options.get_training_parser()
-        given = ["--task", "language_modeling", "--optimizer", "adam", *_target_flags(kind)]
-        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, [folder, *given, *words]))
-        dictionary = tasks.get_task("language_modeling").load_dictionary(f"{folder}/dict.{language}.txt")
-        cfg.task.data = folder
+        given = ["--task", "language_modeling", "--optimizer", "adam", *_target_flags(kind), "--arch", arch]
+        cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, ["", *given]))
         targets = [name for name in _TARGETS if cfg.task[f"{name}_target"]] or ["future"]
         task = tasks.get_task("language_modeling")(cfg.task, dictionary, dictionary, targets=targets)
-        lm: nn.Module = task.build_model(cfg.model).decoder
+        with torch.device("meta"):
+            lm = task.build_model(cfg.model).decoder
     if not isinstance(lm, PretrainedLM):
-        raise InputError(f"{words[-1]} is no language model that goes into others: bi_transformer_lm_big is one.")
+        raise InputError(f"{flag} {arch} is no language model that goes into others: bi_transformer_lm_big is one.")
     return lm

@@ -15,6 +15,7 @@ from lmfusion.planning.memory import Memory, checkpoint_bytes, checkpoints_kept,
 from lmfusion.planning.model import Request, file_symbols, read_flags
 from lmfusion.planning.parameters import Part, parts
 from lmfusion.planning.text import Text, binarized_bytes, made_up, prepared
+from lmfusion.planning.words import flag_value
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def make_plan(asked: Asked) -> Plan:
     """
     with tempfile.TemporaryDirectory() as folder:
         if asked.data:
-            text = prepared(asked.data)
+            text = prepared(asked.data, flag_value(asked.flags, "-t", "--target-lang"))
         else:
             symbols = file_symbols(asked.flags)
             text = made_up(Path(folder), asked.types, asked.tokens, asked.length, symbols)

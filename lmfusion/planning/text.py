@@ -70,11 +70,12 @@ def _dictionary(words: Iterable[str]) -> Dictionary:
     return dictionary
 
 
-def prepared(data: str) -> Text:
+def prepared(data: str, target: str | None = None) -> Text:
     """Read how much text prepared folders hold, from their indices alone.
 
     Args:
         data: a folder that fairseq-preprocess made, or several (shards) joined by colons.
+        target: language that pairs are translated into; None: the second of their names.
 
     Raises:
         InputError: if a folder has no training text, or one that is damaged or empty.
@@ -90,8 +91,8 @@ def prepared(data: str) -> Text:
         parts = found[-1].name.split(".")
         if len(parts) > 1:
             first, _, second = parts[1].partition("-")
-            languages = first, second
-            found = [folder / f"train.{parts[1]}.{second}"]
+            languages = (second, first) if target == first else (first, second)
+            found = [folder / f"train.{parts[1]}.{languages[1]}"]
         sizes = _sizes(found[-1].with_name(f"{found[-1].name}.idx"))
         tokens, sentences = tokens + int(sizes.sum()), sentences + len(sizes)
     if not folders:

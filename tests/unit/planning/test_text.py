@@ -32,6 +32,12 @@ def test_pairs_are_as_long_as_their_target_side(tmp_path: Path) -> None:
     assert prepared(str(folder)) == Text(str(folder), ("en", "de"), 7, 2, 2, 1)
     folder = binarize(tmp_path / "other", train__de_en__de=[3, 4], train__de_en__en=[7, 9])
     assert prepared(str(folder)) == Text(str(folder), ("de", "en"), 16, 2, 2, 1)
+    assert prepared(str(folder), "en") == prepared(str(folder), "fr") == prepared(str(folder))
+
+
+def test_pairs_translated_the_other_way_are_as_long_as_the_other_side(tmp_path: Path) -> None:
+    folder = binarize(tmp_path / "pairs", train__en_de__de=[3, 4], train__en_de__en=[7, 9])
+    assert prepared(str(folder), "en") == Text(str(folder), ("de", "en"), 16, 2, 2, 1)
 
 
 def test_text_of_one_language_is_that_of_all_shards(tmp_path: Path) -> None:
