@@ -39,16 +39,16 @@ class _Scales:
     def __init__(self) -> None:
         self.distinct = 0
         self._weights: dict[int, int] = {}
-        self._open: set[int] = set()
+        self._begun: set[int] = set()
 
     def weigh(self, value: Any, place: str, depth: int) -> int:
         """Return the number of values and characters in a value, written out."""
         if id(value) in self._weights:
             return self._weights[id(value)]
-        if id(value) in self._open or depth > _DEEPEST:
-            what = "contains itself" if id(value) in self._open else f"is nested more than {_DEEPEST} times"
+        if id(value) in self._begun or depth > _DEEPEST:
+            what = "contains itself" if id(value) in self._begun else f"is nested more than {_DEEPEST} times"
             raise ValueError(f"{place[:100]} {what}")
-        self._open.add(id(value))
+        self._begun.add(id(value))
         own, inside = _size(value), 0
         for name, part in _parts(value):
             if isinstance(part, _CONTAINERS) or _size(part) > _LONG:
@@ -56,7 +56,6 @@ class _Scales:
                 inside += self.weigh(part, f"{place[:100]}[{str(label)[:40]}]", depth + 1)
             else:
                 own += _size(part)
-        self._open.discard(id(value))
         self._weights[id(value)] = own + inside
         self.distinct += own
         return own + inside

@@ -115,9 +115,23 @@ def test_what_stands_for_much_is_found_in_every_container(value: Any) -> None:
 
 
 def test_one_hundred_levels_are_the_most() -> None:
-    check_nesting(nested(99))
+    check_nesting(nested(100))
     with pytest.raises(ValueError, match="more than 100 times"):
-        check_nesting(nested(102))
+        check_nesting(nested(101))
+
+
+def test_a_content_may_stand_for_ten_times_its_size_and_a_million_more() -> None:
+    """A list of one text is, written out, itself and as many times the text and its characters."""
+    text, once = "x" * 1000, 1 + (1 + 1000)
+    most = (10 * once + 1_000_000 - 1) // (1 + 1000)
+    check_nesting([text] * most)
+    with pytest.raises(ValueError, match=f"it is {1 + (most + 1) * 1001:,} values .* of which {once:,} differ"):
+        check_nesting([text] * (most + 1))
+
+
+def test_the_place_of_what_contains_itself_is_told() -> None:
+    with pytest.raises(ValueError, match=r"\[a\]\[0\]\[0\] contains itself"):
+        check_nesting({"a": [itself(list)]})
 
 
 def test_a_small_content_may_stand_for_a_million_values() -> None:

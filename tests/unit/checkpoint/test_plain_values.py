@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from lmfusion.checkpoint.plain_values import with_plain_values
 from lmfusion.checkpoint.rewriting import average, write_checkpoint
 from lmfusion.fairseq_patches.saving import save
 
@@ -44,3 +45,25 @@ def test_an_average_of_earlier_checkpoints_is_as_well(tmp_path: Path) -> None:
         torch.save(state_of_a_run(), tmp_path / name)
     average([tmp_path / "a.pt", tmp_path / "b.pt"], tmp_path / "c.pt")
     assert torch.serialization.get_unsafe_globals_in_checkpoint(str(tmp_path / "c.pt")) == []
+
+
+def test_what_fairseq_builds_from_attributes_stays_as_it_is() -> None:
+    """Also weights, whose dictionary has the modules' versions as an attribute, and a configuration that is none."""
+    model, task, weights = Namespace(arch="lstm"), Namespace(data="x"), torch.nn.Linear(2, 3).state_dict()
+    state = {"model": weights, "cfg": {"model": model, "task": task, "optimizer": Namespace(lr=[0.1])}, "args": None}
+    found = with_plain_values(state)
+    assert found["cfg"] == {"model": model, "task": task, "optimizer": {"lr": [0.1]}}
+    assert found["model"] is weights
+    assert found["args"] is None
+    assert state["cfg"]["optimizer"] == Namespace(lr=[0.1])
+    assert with_plain_values({"cfg": None}) == {"cfg": None}
+    assert with_plain_values({"model": {}}) == {"model": {}}
+
+
+def test_the_kind_of_each_container_stays() -> None:
+    value = {"pair": (np.float32(0.5), [Namespace(a=np.arange(2))]), "ordered": OrderedDict(b=np.bool_(True))}
+    found = with_plain_values({"extra_state": value})["extra_state"]
+    assert found == {"pair": (0.5, [{"a": [0, 1]}]), "ordered": OrderedDict(b=True)}
+    assert [type(found[name]) for name in found] == [tuple, OrderedDict]
+    assert type(found["pair"][0]) is float
+    assert found["ordered"]["b"] is True
