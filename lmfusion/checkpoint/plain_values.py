@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-_LEFT = ("model", "last_optimizer_state")
-"""Entries of a checkpoint that are tensors by name."""
 _BY_ATTRIBUTE = ("model", "task")
 """Sections of a configuration that fairseq builds things from, some by attributes."""
 
@@ -20,11 +18,10 @@ def with_plain_values(state: dict[str, Any]) -> dict[str, Any]:
     Args:
         state: a checkpoint; it is not changed.
     """
-    found = {name: value if name in _LEFT else plain(value) for name, value in state.items() if name != "cfg"}
+    # Weights have the versions of their modules as an attribute of their dictionary.
+    found = {name: value if name == "model" else plain(value) for name, value in state.items()}
     if isinstance(cfg := state.get("cfg"), dict):
         found["cfg"] = {name: value if name in _BY_ATTRIBUTE else plain(value) for name, value in cfg.items()}
-    elif "cfg" in state:
-        found["cfg"] = cfg
     return found
 
 

@@ -120,18 +120,35 @@ def test_one_hundred_levels_are_the_most() -> None:
         check_nesting(nested(101))
 
 
-def test_a_content_may_stand_for_ten_times_its_size_and_a_million_more() -> None:
-    """A list of one text is, written out, itself and as many times the text and its characters."""
-    text, once = "x" * 1000, 1 + (1 + 1000)
-    most = (10 * once + 1_000_000 - 1) // (1 + 1000)
-    check_nesting([text] * most)
+@pytest.mark.parametrize(
+    "value",
+    ["x" * 1000, [0] * 1000, ["x" * 99] * 10, {number: None for number in range(500)}, Namespace(a="x" * 997)],
+    ids=["text", "numbers", "short texts", "dictionary", "namespace"],
+)
+def test_a_content_may_stand_for_ten_times_its_size_and_a_million_more(value: Any) -> None:
+    """A list of one value is, written out, itself and as many times that value, which counts 1001 here."""
+    once = 1 + 1001
+    most = (10 * once + 1_000_000 - 1) // 1001
+    check_nesting([value] * most)
     with pytest.raises(ValueError, match=f"it is {1 + (most + 1) * 1001:,} values .* of which {once:,} differ"):
-        check_nesting([text] * (most + 1))
+        check_nesting([value] * (most + 1))
 
 
 def test_the_place_of_what_contains_itself_is_told() -> None:
     with pytest.raises(ValueError, match=r"\[a\]\[0\]\[0\] contains itself"):
         check_nesting({"a": [itself(list)]})
+
+
+def test_a_key_is_not_written_out_for_the_message() -> None:
+    """It may be a tuple twice in a tuple twice in a tuple …"""
+
+    class Key(tuple[int, ...]):
+        def __repr__(self) -> str:
+            raise AssertionError("it is written out")
+
+    check_nesting({Key([1, 2]): [3]})
+    with pytest.raises(ValueError, match="contains itself"):
+        check_nesting({Key([1, 2]): itself(list)})
 
 
 def test_a_small_content_may_stand_for_a_million_values() -> None:

@@ -60,6 +60,13 @@ def test_what_fairseq_builds_from_attributes_stays_as_it_is() -> None:
     assert with_plain_values({"model": {}}) == {"model": {}}
 
 
+def test_numbers_of_numpy_in_an_optimizers_state_are_plain_as_well() -> None:
+    state = {"param_groups": [{"lr": np.float64(0.1)}], "state": {0: {"step": 3}}}
+    found = with_plain_values({"last_optimizer_state": state})["last_optimizer_state"]
+    assert found == {"param_groups": [{"lr": 0.1}], "state": {0: {"step": 3}}}
+    assert type(found["param_groups"][0]["lr"]) is float
+
+
 def test_the_kind_of_each_container_stays() -> None:
     value = {"pair": (np.float32(0.5), [Namespace(a=np.arange(2))]), "ordered": OrderedDict(b=np.bool_(True))}
     found = with_plain_values({"extra_state": value})["extra_state"]
