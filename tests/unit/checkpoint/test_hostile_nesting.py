@@ -122,7 +122,7 @@ def test_one_hundred_levels_are_the_most() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["x" * 1000, [0] * 1000, ["x" * 99] * 10, {number: None for number in range(500)}, Namespace(a="x" * 997)],
+    ["x" * 1000, [0] * 1000, ["x" * 99] * 10, dict.fromkeys(range(500)), Namespace(a="x" * 997)],
     ids=["text", "numbers", "short texts", "dictionary", "namespace"],
 )
 def test_a_content_may_stand_for_ten_times_its_size_and_a_million_more(value: Any) -> None:
