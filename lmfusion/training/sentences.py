@@ -2,6 +2,7 @@
 
 # No "from __future__ import annotations" here: fairseq reads the fields' types at run time.
 import logging
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Optional
@@ -58,6 +59,7 @@ class SentencesConfig(FairseqDataclass):
     )
     truncate_texts: bool = _flag("cut texts that are longer than the language model takes", False)
     batch_size: Optional[int] = II("dataset.batch_size")
+    train_subset: str = II("dataset.train_subset")
     seed: int = II("common.seed")
 
 
@@ -121,7 +123,7 @@ class SentencesTask(FairseqTask):
         """
         specs = []
         for name, place in self.places.items():
-            path = find_file(place, "train")
+            path = find_file(place, self.cfg.train_subset)
             columns, examples = read_examples(path, kind=self.kinds.get(name))
             assert columns.kind is not None
             if len(columns.texts) < 2 and name in self.pairs:
@@ -167,10 +169,14 @@ class SentencesTask(FairseqTask):
             examples.append([encode(row) for row in rows])
             cut = f", {encode.cut:,} of them cut" if encode.cut else ""
             logger.info(f"{spec.name} ({spec.kind}, {spec.pair or 'single'}): {len(rows):,} of {path}: {columns}{cut}")
-        self.datasets[split] = SentenceData(chosen, examples, self.model.lm.padding_idx, training=split == "train")
+        training = not self.stored and split == self.cfg.train_subset
+        self.datasets[split] = SentenceData(chosen, examples, self.model.lm.padding_idx, training=training)
 
     def get_batch_iterator(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
         """Return fairseq's iterator over batches in the order of ``--schedule``, drawn anew for every epoch."""
+        if dataset.training and "grouped_shuffling" not in kwargs:  # only Trainer.get_train_iterator gives it
+            dataset = copy(dataset)  # --valid-subset names the training data
+            dataset.training = False
         workers, sizes = kwargs.get("num_shards", 1), self._sizes(dataset)
 
         def batches(data: SentenceData, epoch: int) -> list[list[int]]:

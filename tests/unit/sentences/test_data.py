@@ -136,7 +136,7 @@ def test_the_flag_of_the_schedule_says_what_a_batch_holds_and_each_epoch_has_an_
     given = data(20, 9, 5)
     orders = []
     for epoch in (1, 2):
-        made = task(schedule=schedule).get_batch_iterator(given, epoch=epoch)
+        made = task(schedule=schedule).get_batch_iterator(given, epoch=epoch, grouped_shuffling=False)
         orders.append(list(made.batch_sampler(given, epoch)))
     owners = {frozenset(given.items[index].task for index in batch) for batch in orders[0]}
     assert owners == ({frozenset({0, 1, 2})} if schedule == "joint" else {frozenset({each}) for each in range(3)})

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from fairseq import options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.trainer import Trainer
 
 from lmfusion.consumers.heads import HeadSpec
 from lmfusion.errors import InputError
@@ -40,7 +44,7 @@ def sizes(task: Any) -> dict[str, int]:
     items = [[Encoded(number, (torch.tensor([0, 4, 2]),), torch.tensor(1.0))] * 20 for number in range(len(NAMES))]
     data = SentenceData(specs, items, 1, training=True)
     found: dict[str, int] = {}
-    for batch in task.get_batch_iterator(data, epoch=1).batch_sampler(data, 1):
+    for batch in task.get_batch_iterator(data, epoch=1, grouped_shuffling=False).batch_sampler(data, 1):
         name = NAMES[data.items[batch[0]].task]
         found[name] = max(found.get(name, 0), len(batch))
     return found
@@ -72,6 +76,54 @@ def test_validation_takes_the_size_of_batches_in_training_where_none_is_given() 
     words = ([*TASK], [*TASK, "--batch-size", "3"])
     given = [options.parse_args_and_arch(*each, suppress_defaults=True) for each in zip(parsers, words)]
     assert [getattr(args, "batch_size", None) for args in given] == [None, 3]
+
+
+def trainer_of(make_heads: Any, folder: Path, *flags: str) -> Any:
+    """What fairseq's trainer makes iterators of, with a task of 20 sentences for training and 20 for validation."""
+    for name in ("mytrain", "valid"):
+        rows = "".join(f"w{number % 7} w{number}\t{number % 2}\n" for number in range(20))
+        (folder / f"{name}.tsv").write_text(f"sentence\tlabel\n{rows}", encoding="utf-8")
+    words = [f"mood={folder}", *TASK[1:], "--arch", "lmfusion_heads", "--train-subset", "mytrain", *flags]
+    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(options.get_training_parser(), words))
+    task = tasks.setup_task(cfg.task)
+    task.model = make_heads(task.head_specs())
+    alone = {"data_parallel_world_size": 1, "data_parallel_rank": 0, "tpu": False, "reset_dummy_batch": lambda _: None}
+    return SimpleNamespace(cfg=cfg, task=task, model=SimpleNamespace(max_positions=lambda: None), **alone)
+
+
+def seen(iterator: Any) -> list[list[int]]:
+    """The numbers of the examples of each batch in an epoch."""
+    return [list(batch) for batch in iterator.batch_sampler(iterator.dataset, iterator.next_epoch_idx)]
+
+
+@pytest.mark.parametrize("epoch", [1, 2])
+@pytest.mark.parametrize("name", ["valid", "mytrain"])
+def test_data_are_shuffled_for_training_alone_whatever_their_name(
+    make_heads: Any, tmp_path: Path, name: str, epoch: int
+) -> None:
+    """--batches-per-epoch asks for five passes over 20 examples in batches of 4; validation sees each once."""
+    flags = ("--valid-subset", name, "--batch-size", "4", "--batches-per-epoch", "25")
+    trainer = trainer_of(make_heads, tmp_path, *flags)
+    trainer.task.load_dataset(name)
+    training = Trainer.get_train_iterator(trainer, epoch)
+    validation = Trainer.get_valid_iterator(trainer, name)
+    drawn, evaluated = seen(training), seen(validation)
+    assert Counter(index for batch in drawn for index in batch) == dict.fromkeys(range(20), 5)
+    assert len({tuple(batch) for batch in drawn}) > 5
+    assert Counter(index for batch in evaluated for index in batch) == dict.fromkeys(range(20), 1)
+    assert "shares" not in training.first_batch
+    assert validation.first_batch["shares"] == {"mood": pytest.approx(0.2)}
+
+
+def test_validation_of_a_checkpoint_on_its_training_data_sees_each_example_once(
+    make_heads: Any, tmp_path: Path
+) -> None:
+    given = trainer_of(make_heads, tmp_path, "--batch-size", "4", "--batches-per-epoch", "25")
+    task = tasks.setup_task(given.cfg.task, from_checkpoint=True)
+    task.model = given.task.model
+    task.load_dataset("mytrain")
+    made = task.get_batch_iterator(task.dataset("mytrain"), max_sentences=8, epoch=1)
+    assert sorted(index for batch in seen(made) for index in batch) == list(range(20))
 
 
 def test_a_number_of_tokens_is_said_to_be_passed_over(caplog: pytest.LogCaptureFixture) -> None:
