@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from fairseq import utils
 
 from lmfusion.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 
 def places_of(data: str) -> dict[str, str]:
@@ -57,3 +61,21 @@ def by_task(
             raise InputError(f"{flag} {part}: give {wanted}.")
         values[name] = value
     return values
+
+
+def warn_of_tokens(dataset: Mapping[str, Any], size: int) -> None:
+    """Say which numbers of tokens are passed over; no error, for runs that were begun with them have to go on.
+
+    Args:
+        dataset: that section of the run's configuration.
+        size: examples of a batch in training.
+    """
+    tokens, valid = dataset["max_tokens"], dataset["max_tokens_valid"]
+    given = [f"--max-tokens {tokens}"] if tokens is not None else []
+    given += [f"--max-tokens-valid {valid}"] if valid != tokens else []
+    if given:
+        logger.warning(
+            f"{' and '.join(given)} {'are' if len(given) > 1 else 'is'} not used: batches of sentence tasks are "
+            f"counted in examples, by --batch-size ({size}) or --task-batches, in validation also by "
+            f"--batch-size-valid."
+        )

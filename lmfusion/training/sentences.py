@@ -18,7 +18,7 @@ from lmfusion.errors import InputError
 from lmfusion.text.labelled import KINDS, classes_of, find_file, read_examples
 from lmfusion.training.gradients import PCGRAD, SUM, TaskGradients
 from lmfusion.training.sentence_data import Encoder, SentenceData, evaluation_batches, training_batches
-from lmfusion.training.sentence_flags import by_task, places_of
+from lmfusion.training.sentence_flags import by_task, places_of, warn_of_tokens
 from lmfusion.training.smart_terms import switch_on_average
 
 logger = logging.getLogger(__name__)
@@ -107,12 +107,8 @@ class SentencesTask(FairseqTask):
         """
         if (run := getattr(cfg, "_get_parent", lambda: None)()) is not None:
             run["dataset"]["ignore_unused_valid_subsets"] = True  # fairseq would look for folders of binarized text
-            if not from_checkpoint and run["dataset"]["max_tokens"] is not None:
-                # No error: runs that were begun with it have to go on.
-                logger.warning(
-                    f"--max-tokens {run['dataset']['max_tokens']} is not used: batches of sentence tasks are counted "
-                    f"in examples, by --batch-size ({cfg.batch_size or BATCH_SIZE}) or --task-batches."
-                )
+            if not from_checkpoint:
+                warn_of_tokens(run["dataset"], cfg.batch_size or BATCH_SIZE)
         return cls(cfg, stored=from_checkpoint)
 
     def head_specs(self) -> list[HeadSpec]:
@@ -177,7 +173,7 @@ class SentencesTask(FairseqTask):
         if dataset.training and "grouped_shuffling" not in kwargs:  # only Trainer.get_train_iterator gives it
             dataset = copy(dataset)  # --valid-subset names the training data
             dataset.training = False
-        workers, sizes = kwargs.get("num_shards", 1), self._sizes(dataset)
+        workers, sizes = kwargs.get("num_shards", 1), self._sizes(dataset, kwargs.get("max_sentences"))
 
         def batches(data: SentenceData, epoch: int) -> list[list[int]]:
             if not data.training:
@@ -204,8 +200,12 @@ class SentencesTask(FairseqTask):
             disable_shuffling=True,
         )
 
-    def _sizes(self, dataset: SentenceData) -> list[int]:
-        return [self.sizes.get(spec.name, self.cfg.batch_size or BATCH_SIZE) for spec in dataset.specs]
+    def _sizes(self, dataset: SentenceData, given: Optional[int]) -> list[int]:
+        """Return the size of each task's batches; ``given`` is --batch-size-valid, else --batch-size."""
+        size = self.cfg.batch_size or BATCH_SIZE
+        if given is not None and given != size and not (dataset.training or self.stored):
+            return [given] * len(dataset.specs)
+        return [self.sizes.get(spec.name, size) for spec in dataset.specs]
 
     def train_step(
         self,

@@ -149,3 +149,28 @@ def test_what_a_checkpoint_holds_of_tasks_that_are_not_asked_for_is_passed_over(
 def test_a_misspelled_task_is_refused_in_training(given: dict[str, str]) -> None:
     with pytest.raises(InputError, match="there is no task 'sane'; there are mood, same, near"):
         SentencesTask.setup_task(flags_of(**given))
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ((), [5, 5, 5, 5]),
+        (("--batch-size-valid", "10"), [10, 10]),
+        (("--task-batches", "mood=4"), [4, 4, 4, 4, 4]),
+        (("--task-batches", "mood=4", "--batch-size-valid", "10"), [10, 10]),
+    ],
+)
+def test_validation_in_training_has_batches_of_its_own_size(
+    make_heads: Any, tmp_path: Path, flags: tuple[str, ...], expected: list[int]
+) -> None:
+    trainer = trainer_of(make_heads, tmp_path, "--batch-size", "5", *flags)
+    trainer.task.load_dataset("valid")
+    assert [len(batch) for batch in seen(Trainer.get_valid_iterator(trainer, "valid"))] == expected
+    size = 4 if "--task-batches" in flags else 5
+    assert {len(batch) for batch in seen(Trainer.get_train_iterator(trainer, 1))} == {size}
+
+
+def test_a_number_of_tokens_in_validation_is_said_to_be_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    tasks.setup_task(configuration("--max-tokens-valid", "300").task)
+    assert "--max-tokens-valid 300" in caplog.text
+    assert "--batch-size-valid" in caplog.text
