@@ -11,8 +11,12 @@ MOST_NAMED = 8
 """Folders in a message."""
 
 
-def find_checkpoint(path: Path) -> Path:
+def find_checkpoint(path: Path, *, otherwise: str = "the path of a checkpoint") -> Path:
     """Return the path of the best checkpoint of a run's folder, or of its last one; a file's own path.
+
+    Args:
+        path: a folder or file.
+        otherwise: what to give where a folder holds none, for the message.
 
     Raises:
         InputError: if a folder holds neither; the message names the folders in it that do.
@@ -22,9 +26,7 @@ def find_checkpoint(path: Path) -> Path:
     if found := checkpoint_of(path):
         return found
     runs = [folder for folder in sorted(path.iterdir()) if folder.is_dir() and checkpoint_of(folder)]
-    raise InputError(
-        f"{path} holds neither {' nor '.join(CHECKPOINTS)}: give {instead(runs, 'the path of a checkpoint')}."
-    )
+    raise InputError(f"{path} holds neither {' nor '.join(CHECKPOINTS)}: give {instead(runs, otherwise)}.")
 
 
 def checkpoint_of(folder: Path) -> Path | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lmfusion
-from lmfusion.checkpoint.finding import checkpoint_of
+from lmfusion.checkpoint.finding import checkpoint_of, find_checkpoint
 from lmfusion.commands.parsers import add_command, add_user_dir
 from lmfusion.errors import InputError
 from lmfusion.text.printable import printable
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from lmfusion.lm.rank import LayerRank
 
 _SENTENCES = 500
+_FOLDERS = "a checkpoint, a run's folder, or a model's folder of Hugging Face (with its config.json)"
 
 
 def add(commands: Any) -> None:
@@ -59,8 +60,11 @@ def run(args: argparse.Namespace) -> None:
         raise InputError("--card would be ignored with --rank: give one of the two.")
     lmfusion.install()
     from lmfusion.inspection import inspect_checkpoint
+    from lmfusion.lm.loading import is_read
 
-    args.checkpoint = str(checkpoint_of(Path(args.checkpoint)) or args.checkpoint)
+    path = Path(args.checkpoint)
+    if path.is_dir() and (checkpoint_of(path) or not is_read(path)):
+        args.checkpoint = str(find_checkpoint(path, otherwise=_FOLDERS))
     if args.rank:
         _show_ranks(_ranks(args), args.json, Console(highlight=False, soft_wrap=True))
         return

@@ -66,6 +66,11 @@ def load_lm(
     return lm.freeze()
 
 
+def is_read(path: Path) -> bool:
+    """Return True if a registered family reads a path."""
+    return _reader(path) is not None
+
+
 def _reader(path: Path) -> type[PretrainedLM] | None:
     """Return the family that reads a path, if there is one."""
     try:
