@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from lmfusion.checkpoint.reading import first_line
+from lmfusion.checkpoint.reading import first_line, model_config, read_file
 from lmfusion.errors import InputError
 from lmfusion.fusion.config import NONE, SIDE_NAMES
 from lmfusion.fusion.denoiser import CODES
@@ -77,3 +78,12 @@ def why_no_translator(config: Mapping[str, Any], weights: Mapping[str, Any]) -> 
     if CODES in weights:
         return "learned to denoise, not to translate: start a translation from it with --finetune-from-model"
     return ""
+
+
+def translates(checkpoint: Path) -> bool:
+    """Return True if a checkpoint can be loaded to translate, by what it says of itself; its weights are not read."""
+    try:
+        state = read_file(checkpoint, mmap=True)
+        return not why_no_translator(model_config(checkpoint, state), state["model"])
+    except InputError:
+        return False

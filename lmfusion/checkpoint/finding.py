@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from lmfusion.errors import InputError
@@ -11,11 +12,14 @@ MOST_NAMED = 8
 """Folders in a message."""
 
 
-def find_checkpoint(path: Path, *, otherwise: str = "the path of a checkpoint") -> Path:
+def find_checkpoint(
+    path: Path, suits: Callable[[Path], bool] = Path.is_file, *, otherwise: str = "the path of a checkpoint"
+) -> Path:
     """Return the path of the best checkpoint of a run's folder, or of its last one; a file's own path.
 
     Args:
         path: a folder or file.
+        suits: whether a checkpoint in a folder of runs is of the kind that is wanted; others are not named.
         otherwise: what to give where a folder holds none, for the message.
 
     Raises:
@@ -25,7 +29,8 @@ def find_checkpoint(path: Path, *, otherwise: str = "the path of a checkpoint") 
         return path
     if found := checkpoint_of(path):
         return found
-    runs = [folder for folder in sorted(path.iterdir()) if folder.is_dir() and checkpoint_of(folder)]
+    inner = {folder: checkpoint_of(folder) for folder in sorted(path.iterdir()) if folder.is_dir()}
+    runs = [folder for folder, found in inner.items() if found and suits(found)]
     raise InputError(f"{path} holds neither {' nor '.join(CHECKPOINTS)}: give {instead(runs, otherwise)}.")
 
 

@@ -43,12 +43,12 @@ def run(args: argparse.Namespace) -> None:
     lmfusion.install()
     from lmfusion.checkpoint.finding import find_checkpoint
     from lmfusion.checkpoint.reading import model_config, read_file
-    from lmfusion.described import own_parts
+    from lmfusion.described import own_parts, translates
     from lmfusion.inference.packing import pack
     from lmfusion.inspection import inspect_checkpoint
     from lmfusion.runs.model_card import model_card
 
-    checkpoint = find_checkpoint(Path(args.model))
+    checkpoint = find_checkpoint(Path(args.model), translates)
     folder = checkpoint.parent.parent if checkpoint.parent.name == "checkpoints" else checkpoint.parent
     facts = inspect_checkpoint(checkpoint).to_dict()
     own = own_parts(model_config(checkpoint, read_file(checkpoint, mmap=True)))

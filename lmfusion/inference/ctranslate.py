@@ -18,6 +18,7 @@ from fairseq.models.transformer import TransformerModelBase
 
 from lmfusion.checkpoint.finding import find_checkpoint
 from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.described import translates
 from lmfusion.errors import InputError
 from lmfusion.inference.ctranslate_check import compare
 from lmfusion.inference.hub import load_model
@@ -55,7 +56,7 @@ def export(path: str | Path, out: str | Path) -> None:
     library, out = _library(), Path(out)
     if out.exists():
         raise InputError(f"{out} is there already: give another folder, or delete it.")
-    checkpoint = find_checkpoint(Path(path))
+    checkpoint = find_checkpoint(Path(path), translates)
     translator = load_model(checkpoint).float()
     _check(checkpoint, translator.models[0])
     state = read_checkpoint(checkpoint)

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from lmfusion.checkpoint.finding import find_checkpoint
 from lmfusion.checkpoint.reading import first_line, model_config, read_checkpoint
-from lmfusion.described import why_no_translator
+from lmfusion.described import translates, why_no_translator
 from lmfusion.errors import InputError, naming
 from lmfusion.inference.search_settings import (
     check_languages,
@@ -174,7 +174,7 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
     Raises:
         InputError: if there is no checkpoint there, it is damaged, no such model, or lacks its dictionaries or a value.
     """
-    checkpoint = find_checkpoint(Path(path))
+    checkpoint = find_checkpoint(Path(path), translates)
     state = read_checkpoint(checkpoint)
     if reason := why_no_translator(model_config(checkpoint, state), state["model"]):
         raise InputError(f"{checkpoint} {reason}.")

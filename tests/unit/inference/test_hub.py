@@ -18,6 +18,7 @@ from omegaconf import OmegaConf
 import lmfusion
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
+from lmfusion.fusion.denoiser import CODES
 from lmfusion.inference import hub
 from lmfusion.inference.hub import Translator
 from lmfusion.inference.search_settings import check_overrides
@@ -220,3 +221,22 @@ def test_weights_that_are_no_numbers_are_named() -> None:
         model.models[0].decoder.layers[1].fc1.weight[3, 4] = float("nan")
     with pytest.raises(InputError, match=r"decoder\.layers\.1\.fc1\.weight"):
         model.translate(["A small server."])
+
+
+def test_of_a_folder_of_runs_those_that_translate_are_advised(tmp_path: Path) -> None:
+    runs: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        "baseline": ({"_name": "lmfusion_tiny", "encoder_layers": 2}, {}),
+        "prefix": ({"_name": "prefix_lm", "prefix_lm": "lm.pt"}, {}),
+        "lm-of-en": ({"_name": "bi_transformer_lm", "decoder_layers": 2}, {}),
+        "labels": ({"_name": "lmfusion_heads", "heads_config": "[]"}, {}),
+        "denoising": ({"_name": "lmfusion_tiny", "encoder_layers": 2}, {CODES: torch.zeros(3)}),
+    }
+    for name, (model, weights) in runs.items():
+        (tmp_path / name / "checkpoints").mkdir(parents=True)
+        torch.save({"cfg": {"model": model}, "model": weights}, tmp_path / name / "checkpoints" / "checkpoint_best.pt")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "checkpoint_last.pt").write_bytes(b"no checkpoint")
+    with pytest.raises(InputError) as refused:
+        lmfusion.load_model(tmp_path)
+    named = {name for name in (*runs, "damaged") if str(tmp_path / name) in str(refused.value)}
+    assert named == {"baseline", "prefix"}
