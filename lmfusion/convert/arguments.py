@@ -109,16 +109,35 @@ class Arguments:
             self._refuse(name, value, f"a whole number from {least} to {most}")
         return int(value)
 
-    def number(self, name: str, default: float) -> float:
-        """Return a number of at least 0, such as a dropout.
+    def number(self, name: str, default: float, *, most: float = math.inf) -> float:
+        """Return a finite number from 0 to ``most``.
 
         Raises:
             InputError: if it is none.
         """
         value = self.get(name, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-            self._refuse(name, value, "a number of at least 0")
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf or value > most:
+            self._refuse(name, value, "a number of at least 0" if most == math.inf else f"a number from 0 to {most}")
         return float(value)
+
+    def dropout(self, name: str, default: float) -> float:
+        """Return a number from 0 to 1.
+
+        Raises:
+            InputError: if it is none.
+        """
+        return self.number(name, default, most=1)
+
+    def text(self, name: str) -> str | None:
+        """Return a text; None where it was not given.
+
+        Raises:
+            InputError: if it is none.
+        """
+        value = self.get(name)
+        if value is not None and not isinstance(value, str):
+            self._refuse(name, value, "a text")
+        return None if value is None else str(value)
 
     def _refuse(self, name: str, value: Any, expected: str) -> NoReturn:
         raise InputError(f"{self.origin}: {name} is {value!r}, where {expected} is expected.")

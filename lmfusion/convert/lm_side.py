@@ -81,7 +81,7 @@ class LMSide:
         return {
             f"{self.side}_fusion": self.fusion,
             f"{self.side}_elmo_affine": args.switch("elmo_affine", f"{self.base}layer_norm.weight" in weights),
-            f"{self.side}_elmo_dropout": args.number("elmo_dropout", 0.0),
+            f"{self.side}_elmo_dropout": args.dropout("elmo_dropout", 0.0),
         }
 
     def description(self, dictionary: Dictionary, fingerprint: str) -> str:
@@ -129,7 +129,7 @@ def lm_side(
     else:
         if side == "src":
             args.require_unless_complete("bilm_add_bos")
-        inside.update({ours: args.number(theirs, inside[ours]) for ours, theirs in _DROPOUTS.items()})
+        inside.update({ours: args.dropout(theirs, inside[ours]) for ours, theirs in _DROPOUTS.items()})
         leading_eos = side == "tgt" or args.switch("bilm_add_bos")
         output_spec = LMOutputSpec(leading_eos=leading_eos, top=top_state(side, inside, args))
     return LMSide(side, base, inner, fusion, family, inside, output_spec)

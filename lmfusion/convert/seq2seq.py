@@ -80,9 +80,9 @@ def stack_config(args: Arguments, weights: Mapping[str, Tensor]) -> Config:
     config: Config = {
         "max_source_positions": args.integer("max_source_positions", 1024),
         "max_target_positions": args.integer("max_target_positions", 1024),
-        "dropout": args.number("dropout", 0.1),
-        "attention_dropout": args.number("attention_dropout", 0.0),
-        "activation_dropout": args.number("relu_dropout", 0.0),
+        "dropout": args.dropout("dropout", 0.1),
+        "attention_dropout": args.dropout("attention_dropout", 0.0),
+        "activation_dropout": args.dropout("relu_dropout", 0.0),
     }
     for part in STACKS.values():
         size, inner = (rows(weights, f"{part}.layers.0.{name}.bias") for name in ("fc2", "fc1"))
@@ -184,8 +184,8 @@ def _has_final_norm(part: str, config: Config, weights: Mapping[str, Tensor]) ->
 def _task_values(args: Arguments, config: Config, dictionaries: Dictionaries) -> Config:
     return {
         "data": str(Path(dictionaries["src"][0]).resolve().parent),
-        "source_lang": args.get("source_lang"),
-        "target_lang": args.get("target_lang"),
+        "source_lang": args.text("source_lang"),
+        "target_lang": args.text("target_lang"),
         "left_pad_source": str(args.get("left_pad_source", True)) == "True",  # written as a word
         "left_pad_target": str(args.get("left_pad_target", False)) == "True",
         "max_source_positions": config["max_source_positions"],

@@ -105,15 +105,26 @@ def test_flags_that_would_be_ignored(
         ("decoder_attention_heads", "2", "a whole number from 1 to 1000000"),
         ("decoder_layers", 10**9, "a whole number from 1 to"),
         ("decoder_attention_heads", True, "a whole number from 1 to 1000000"),
-        ("dropout", -0.1, "a number of at least 0"),
-        ("dropout", float("inf"), "a number of at least 0"),
-        ("dropout", True, "a number of at least 0"),
+        ("dropout", -0.1, "a number from 0 to 1"),
+        ("dropout", float("inf"), "a number from 0 to 1"),
+        ("dropout", True, "a number from 0 to 1"),
+        ("dropout", 5.0, "a number from 0 to 1"),
+        ("relu_dropout", 1.01, "a number from 0 to 1"),
     ],
 )
 def test_flags_of_another_type(
     make: ModuleType, cloze: Any, save: Any, refused: Any, name: str, value: Any, expected: str
 ) -> None:
     assert f"{name} is {value!r}, where {expected}" in refused(save(cloze, {**make.CLOZE, name: value}))
+
+
+@pytest.mark.parametrize(("name", "value"), [("source_lang", 5), ("target_lang", ["de"]), ("dropout", 5.0)])
+def test_settings_of_a_translation_model_of_another_type(
+    make: ModuleType, save: Any, dicts: dict[str, str], refused: Any, name: str, value: Any
+) -> None:
+    weights = make.seq2seq(make.SEQ2SEQ, {}, {"src": 24, "tgt": 21})
+    path = save(weights, {**make.SEQ2SEQ, name: value})
+    assert f"{name} is {value!r}" in refused(path, "--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"])
 
 
 def test_heads_that_do_not_divide_the_channels(make: ModuleType, cloze: Any, save: Any, refused: Any) -> None:
