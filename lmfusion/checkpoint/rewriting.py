@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,13 +130,15 @@ def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:
     return {**state, "last_optimizer_state": None}
 
 
-def _without_folders(section: Any) -> Any:
-    """Return a configuration section with file names in place of absolute paths, which are of this machine only."""
-    values = vars(section) if isinstance(section, Namespace) else section
-    return {
-        name: Path(value).name if isinstance(value, str) and os.path.isabs(value) else value
-        for name, value in values.items()
-    }
+def _without_folders(value: Any) -> Any:
+    """Return a configuration with file names in place of absolute paths, which are of this machine only."""
+    value = vars(value) if isinstance(value, Namespace) else value
+    if isinstance(value, Mapping):
+        return {name: _without_folders(each) for name, each in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        found = map(_without_folders, value)
+        return tuple(found) if isinstance(value, tuple) else list(found)
+    return Path(value).name if isinstance(value, str) and os.path.isabs(value) else value
 
 
 def _kind(value: Tensor) -> tuple[torch.Size, bool]:

@@ -135,12 +135,13 @@ def test_tensors_that_have_no_average_are_named(tmp_path: Path, first: torch.Ten
 @pytest.mark.parametrize("form", [dict, Namespace], ids=["with a dataclass", "without"])
 def test_what_is_passed_on_knows_no_folders_and_only_what_loading_needs(tmp_path: Path, form: Any) -> None:
     model = form(_name="x", src_lm="/home/me/models/lm.pt", spm="models/spm.model", layers=3)
-    cfg = {"model": model, "task": form(data="/home/me/a:/home/me/b"), "common": {"user_dir": "/home/me/parts"}}
+    task = form(data="/home/me/a:/home/me/b", files=["/home/me/c", "d/e", ("/home/me/f", 1)], by={"x": "/home/me/g"})
+    cfg = {"model": model, "task": task, "common": {"user_dir": "/home/me/parts"}}
     (path,) = several(tmp_path, {"w": torch.ones(1)}, cfg=cfg)
     checkpoints.export(path, tmp_path / "out.pt")
     found = torch.load(tmp_path / "out.pt", weights_only=True)
     assert found["cfg"]["model"] == {"_name": "x", "src_lm": "lm.pt", "spm": "models/spm.model", "layers": 3}
-    assert found["cfg"]["task"].keys() == {"data"}
+    assert found["cfg"]["task"] == {"data": "b", "files": ["c", "d/e", ("f", 1)], "by": {"x": "g"}}
     assert found["cfg"].keys() == {"model", "task"}
     assert b"/home/me" not in (tmp_path / "out.pt").read_bytes()
     assert found["last_optimizer_state"] is None
