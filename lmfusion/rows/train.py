@@ -146,8 +146,17 @@ def _report(asked: Asked) -> None:
     words = [*(str(asked.out / name) for name in folders), "--out", str(asked.out / "report"), "--significance"]
     words += ["--title", asked.title or f"{asked.data.source} to {asked.data.target}"]
     words += ["--source", test[0], "--reference", test[1]]
+    page = asked.out / "report" / "report.html"
+    before = _written(page)
     if subprocess.run([sys.executable, "-P", "-m", "lmfusion.cli", "report", *words], check=False).returncode:
-        raise InputError(f"the report failed; what it said is above. Rows and scores are whole in {asked.out}.")
+        if _written(page) == before:
+            raise InputError(f"the report failed; what it said is above. Rows and scores are whole in {asked.out}.")
+        print(f"{page} has all the rows, but for what it could not read of them (see above).", flush=True)
+
+
+def _written(path: Path) -> int | None:
+    """Return when a file was written; None if it is not there."""
+    return path.stat().st_mtime_ns if path.is_file() else None
 
 
 def read_data(folder: Path) -> Prepared:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ import pytest
 from lmfusion.errors import InputError
 from lmfusion.rows import scripts, train
 from lmfusion.rows.asked import Asked
+from lmfusion.runs import provenance
 from lmfusion.runs.run_folder import RunFolder
 from lmfusion.text.prepared import Prepared
 
@@ -50,6 +52,52 @@ def test_the_report_has_the_rows_of_earlier_commands_and_those_language_models_t
     monkeypatch.setattr("lmfusion.rows.train.subprocess.run", run)
     train.train(asked)
     assert reported == ["baseline", "src_elmo", *lms]
+
+
+def finished(folder: Path, reference: Path, bleu: float) -> None:
+    """A run folder, as a row's script leaves it."""
+    folder.mkdir(parents=True)
+    command = f"fairseq-train data/bitext-all -s en -t fr --task translation --arch lmfusion_tiny --save-dir {folder}"
+    step = {"state": "finished", "seconds": 6.0, "command": command.split(), "data_sha256": {}}
+    result = {"updates": 10, "best_valid_loss": 4.0, "tokens_per_second": 100}
+    record = {"name": folder.name, "seed": 1, "state": "finished", "steps": {"train": {**step, "result": result}}}
+    (folder / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    line = {"valid_loss": "4", "valid_ppl": "16", "valid_num_updates": "10"}
+    (folder / "train.log").write_text(f"2030-01-31 12:00:00 | INFO | valid | {json.dumps(line)}\n", encoding="utf-8")
+    (folder / "test.hyp").write_text("une maison\n", encoding="utf-8")
+    score = {"bleu": bleu, "chrf": 2 * bleu, "signature": "BLEU|tok:13a", "sentences": 1, "hypotheses": "test.hyp"}
+    scores = {"test": {**score, "reference_sha256": provenance.hash_file(reference)}}
+    (folder / "scores.json").write_text(json.dumps(scores), encoding="utf-8")
+
+
+@pytest.mark.parametrize(("file", "content"), [("run.json", "{"), ("test.hyp", None)])
+def test_a_damaged_row_of_an_earlier_command_is_named_and_the_others_are_reported(
+    asked: Asked, capfd: pytest.CaptureFixture[str], file: str, content: str | None
+) -> None:
+    for side, text in (("en", "a house\n"), ("fr", "une maison\n")):
+        path = asked.data.text("test", side)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    for row, bleu in (("baseline", 12.25), ("shared", 13.75)):
+        finished(asked.out / row, asked.data.text("test", "fr"), bleu)
+    damaged = asked.out / "shared" / file
+    if content is None:
+        damaged.unlink()
+    else:
+        damaged.write_text(content, encoding="utf-8")
+    assert train.train(asked) == []
+    said = [line for line in capfd.readouterr().err.splitlines() if str(damaged.parent) in line]
+    assert len(said) == 1
+    assert "12.2" in (asked.out / "report" / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_report_that_is_not_written_is_an_error(asked: Asked) -> None:
+    """Its folder is a file."""
+    (asked.out / "baseline").mkdir(parents=True)
+    (asked.out / "baseline" / "scores.json").write_text("{}", encoding="utf-8")
+    (asked.out / "report").write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match="report"):
+        train.train(asked)
 
 
 @pytest.mark.parametrize(("given", "meant"), [("lstn", "lstm"), ("LSTM", "lstm"), ("src-elmo", "src_elmo")])
