@@ -41,8 +41,8 @@ FIT = [
     *((str, "x"), (str, 5), (str, 0.5), (str, Choice.one), (Choice, Choice.one), (Choice, "one")),
     *((list[int], [1, 2]), (list[int], (1, 2)), (list[int], []), (list[int], "[1, 2]"), (list, ["x", 1])),
     *((dict[str, Any], {}), (dict[str, Any], Namespace(a=1)), (Config, {"a": 1}), (Config, Namespace())),
-    *((Any, object()), (Any, None), (Union[int, str], "x"), (Union[int, list[int]], [1]), (type(None), None)),
-    (bytes, object()),  # of a type that no flag has
+    *((Any, 1j), (Any, None), (Union[int, str], "x"), (Union[int, list[int]], [1]), (type(None), None)),
+    (bytes, 1j),  # of a type that no flag has
 ]
 DIFFER = [
     *((int, 6.5), (int, math.inf), (int, math.nan), (int, None), (int, "6"), (int, [6]), (Optional[int], "x")),
