@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from lmfusion.lm.rank import LayerRank
 
 _SENTENCES = 500
-_FOLDERS = (
-    "a checkpoint, a run's folder, a model's folder of Hugging Face (with its config.json), "
-    "or, with --user-dir, that of a family of your own"
-)
+_FOLDERS = "a checkpoint, a run's folder, or a model's folder of Hugging Face (with its config.json)"
 
 
 def add(commands: Any) -> None:
