@@ -7,14 +7,18 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from lmfusion.runs.live import die_with_parent
 
 INTERRUPTED = 130
+GRACE = 10.0
+"""Seconds that scripts have to end by themselves after Ctrl-C, which a terminal sends to them as well."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +66,13 @@ def run_all(
         log: file to write the output to; None: standard output.
 
     Returns:
-        The exit status of each script.
+        The exit status of each script. An interruption (KeyboardInterrupt) ends those that run.
     """
     free: queue.Queue[int] = queue.Queue()
     for place in range(places.count):
         free.put(place)
     lock = threading.Lock()
+    running: list[subprocess.Popen[str]] = []
 
     def run(script: str) -> int:
         place = free.get()
@@ -75,15 +80,38 @@ def run_all(
         if places.gpus:
             own["CUDA_VISIBLE_DEVICES"] = str(place % places.gpus)
         try:
-            return _run(command(script), own, lock, log)
+            return _run(command(script), own, lock, log, running)
         finally:
             free.put(place)
 
     with ThreadPoolExecutor(places.count) as pool:
-        return dict(zip(scripts, pool.map(run, scripts)))
+        try:
+            return dict(zip(scripts, pool.map(run, scripts)))
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            _end(running)
+            raise
 
 
-def _run(words: list[str], environment: dict[str, str], lock: threading.Lock, log: Path | None) -> int:
+def _end(running: list[subprocess.Popen[str]]) -> None:
+    """End scripts that do not end by themselves: ``kill -INT`` reaches this process alone, and they would go on."""
+    last = time.monotonic() + GRACE
+    try:
+        with suppress(subprocess.TimeoutExpired):
+            for process in running:
+                process.wait(max(0.0, last - time.monotonic()))
+    finally:
+        for process in running:
+            process.terminate()
+
+
+def _run(
+    words: list[str],
+    environment: dict[str, str],
+    lock: threading.Lock,
+    log: Path | None,
+    running: list[subprocess.Popen[str]],
+) -> int:
     with subprocess.Popen(
         words,
         env=environment,
@@ -94,6 +122,7 @@ def _run(words: list[str], environment: dict[str, str], lock: threading.Lock, lo
         encoding="utf-8",
         errors="replace",
     ) as process:
+        running.append(process)
         assert process.stdout is not None
         for line in process.stdout:
             with lock:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,24 @@ def test_each_place_has_a_gpu_which_more_places_share(tmp_path: Path, count: int
 )
 def test_scripts_share_the_cores(count: int, cores: int, scripts: int, threads: int) -> None:
     assert Places(count, cores, 0).threads(scripts) == threads
+
+
+def test_an_interruption_of_this_process_alone_ends_the_scripts(tmp_path: Path) -> None:
+    end = f"pathlib.Path({str(tmp_path / 'end')!r}).touch()"
+    script = f"import pathlib, time; print('at work', flush=True); time.sleep(60); {end}"
+    program = (
+        "import os, signal, sys\nfrom lmfusion.rows import jobs\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\njobs.GRACE = 0.1\n"
+        f"command = [sys.executable, '-c', {script!r}]\n"
+        "jobs.run_all('ab', jobs.Places(1, 1, 0), lambda _: command, lambda _: dict(os.environ))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "at work\n"
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate()
+    assert (process.returncode, rest) == (-signal.SIGINT, ""), errors
+    assert "KeyboardInterrupt" in errors
+    assert not (tmp_path / "end").exists()
