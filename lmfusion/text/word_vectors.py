@@ -179,10 +179,17 @@ def save(vectors: Any, path: Path, *, binary: bool) -> None:
         vectors: gensim's ``KeyedVectors``.
         path: of the file; one that ends in ``.gz`` or ``.xz`` is compressed.
         binary: write the binary format, exact and smaller.
+
+    Raises:
+        CannotWriteError: naming the file, if the disk is full.
     """
+    from lmfusion.checkpoint.atomic_files import CannotWriteError
+
     partial = _partial(path)
     try:
         vectors.save_word2vec_format(str(partial), binary=binary)
         partial.replace(path)
+    except OSError as error:  # gensim's names no file
+        raise CannotWriteError(path, error) from error
     finally:
         partial.unlink(missing_ok=True)

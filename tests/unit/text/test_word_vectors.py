@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import random
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 from lmfusion import cli
 from lmfusion.errors import InputError
 from lmfusion.lm.vector_files import read_vectors
-from lmfusion.text.word_vectors import Sentences, Training, train
+from lmfusion.text.word_vectors import Sentences, Training, save, train
 
 EATING, WORKING = "eat ripe sweet peel taste".split(), "build iron wood cut hit".split()
 FRUITS, TOOLS = ["apple", "pear", "plum", "fig"], ["hammer", "saw", "drill", "file"]
@@ -163,3 +165,13 @@ def test_the_corpus_is_not_overwritten(corpus: Path, capsys: pytest.CaptureFixtu
     assert cli.main(["embed", "--corpus", str(corpus), "--out", str(corpus)]) == 2
     assert str(corpus) in capsys.readouterr().err
     assert corpus.read_bytes() == before
+
+
+def test_a_full_disk_is_told_with_the_file_and_leaves_none(tmp_path: Path) -> None:
+    def fill(path: str, binary: bool) -> None:
+        Path(path).write_text("2 2\n", encoding="utf-8")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(InputError, match=r"en\.vec could not be written"):
+        save(SimpleNamespace(save_word2vec_format=fill), tmp_path / "en.vec", binary=False)
+    assert not list(tmp_path.iterdir())
