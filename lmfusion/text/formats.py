@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lmfusion.text.opening import clean, read_text
+from lmfusion.text.quoted_table import fields_of
 from lmfusion.text.textio import DataError
 
 Pair = tuple[str, str]
@@ -76,7 +77,11 @@ class UnequalError(DataError):
 
 
 class TablePairs(Pairs):
-    """Two columns of a table whose columns are separated by tabulators. Quotation marks are text like any other."""
+    """Two columns of a table whose columns are separated by tabulators.
+
+    Quotation marks are text like any other, for a sentence may stand in them. What a CSV writer has certainly quoted, a
+    cell with marks that are doubled, is noted.
+    """
 
     def __init__(self, path: Path, fields: tuple[str, str] | None, names: tuple[str, str]) -> None:
         super().__init__(path, languages=names)
@@ -88,9 +93,11 @@ class TablePairs(Pairs):
         Raises:
             DataError: there is no such column, or a row lacks it.
         """
-        columns, width = (0, 1), 2
+        columns, width, quoted = (0, 1), 2, []
         for number, line in enumerate(read_text(self.path, self.languages), start=1):
             cells = line.split("\t")
+            if '""' in line and fields_of(line) != cells:
+                quoted.append(number)
             if number == 1:
                 columns, width, header = self._columns(cells)
                 if header:
@@ -104,6 +111,11 @@ class TablePairs(Pairs):
                 )
             else:
                 yield cells[columns[0]], cells[columns[1]]
+        if quoted:
+            self.notes.append(
+                f"{self.path}: {len(quoted):,} lines are quoted as CSV writers do it (the first is {quoted[0]:,}), and "
+                f"the quotation marks stay in the text: write it without (pandas: quoting=csv.QUOTE_NONE)"
+            )
 
     def _columns(self, first: list[str]) -> tuple[tuple[int, int], int, bool]:
         """Return the two columns' places, how many columns a row must have, and whether the first row is a header."""

@@ -14,8 +14,14 @@ def printable(text: str) -> str:
 
 
 def standing_alone(text: str) -> str:
-    """Return a symbol as it can stand by itself: an accent at its beginning on a circle."""
-    return f"\u25cc{text}" if text and unicodedata.combining(text[0]) else text
+    """Return a symbol as it can stand by itself: a mark at its beginning on a circle, what is not seen by its number.
+
+    Marks are accents and the vowel signs of Indic scripts; a joiner or another character without width is U+200D.
+    """
+    kinds = [unicodedata.category(letter) for letter in text]
+    if text and all(kind == "Cf" for kind in kinds):
+        return " ".join(f"U+{ord(letter):04X}" for letter in text)
+    return f"\u25cc{text}" if kinds and kinds[0].startswith("M") else text
 
 
 def told(value: object) -> str:

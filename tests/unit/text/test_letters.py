@@ -106,6 +106,13 @@ def test_the_most_frequent_are_wanted_and_never_spaces_or_control_characters() -
     assert letters.without_symbol(found, ["a", "b", "字", "漢", "Щ", "ab"]) == []
 
 
+def test_what_is_not_seen_alone_is_named_so_that_it_is() -> None:
+    found = Counter({"a": 9, "\u0943": 1, "\u200c": 1, "\u0e34": 1, "\u0301": 1, "\U0001f600": 1})
+    (note,) = letters.without_symbol(found, ["a"])
+    named = note.split(": ", 1)[1].split(", ")
+    assert set(named) == {"◌\u0943 (1)", "U+200C (1)", "◌\u0e34 (1)", "◌\u0301 (1)", "\U0001f600 (1)"}
+
+
 def test_rare_letters_are_no_more_than_frequent_ones() -> None:
     text = Counter({"a": 500_000, "b": 500_000}) + Counter({chr(0x4E00 + number): 2 for number in range(50)})
     assert letters.frequent(text) == 2, "50 letters of 2 are a ten-thousandth"
