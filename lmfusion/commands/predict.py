@@ -66,12 +66,19 @@ def run(args: argparse.Namespace) -> None:
             _write(stream, spec, found)
     else:
         _write(sys.stdout, spec, found)
-    labels = [example.label for example in examples]
-    if all(label is not None for label in labels) and labels:
-        from lmfusion.training.sentence_measures import measured
+    _measure(spec, [(each.label, str(example.label)) for each, example in zip(found, examples) if example.label], found)
 
-        for name, value in measured(spec, [each.label for each in found], [str(label) for label in labels]).items():
-            print(f"{name} {value:.4f}", file=sys.stderr)
+
+def _measure(spec: HeadSpec, pairs: list[tuple[str, str]], found: list[Prediction]) -> None:
+    """Print the measures of the predictions that have a label beside them, and how many these are if not all."""
+    from lmfusion.training.sentence_measures import measured
+
+    if not pairs:
+        return
+    if len(pairs) < len(found):
+        print(f"{len(pairs):,} of {len(found):,} examples have a label, and are measured", file=sys.stderr)
+    for name, value in measured(spec, *zip(*pairs)).items():
+        print(f"{name} {value:.4f}", file=sys.stderr)
 
 
 def _write(stream: TextIO, spec: HeadSpec, found: list[Prediction]) -> None:

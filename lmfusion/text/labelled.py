@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,9 +112,13 @@ def columns_of(line: str, path: Path, kind: str | None = None) -> Columns:
         if len(names) == len(_COLA) and names[1] in ("0", "1"):
             return Columns(tuple(_COLA), ("sentence",), "label", kind or CLASS, named=False)
         pairs = ", ".join(" and ".join(pair) for pair in _PAIRS)
-        raise DataError(f"{path}, line 1: no column with text: name one of {', '.join(_SINGLE)}, or {pairs}.")
+        there = f"there are {', '.join(names)[:200]}" if len(names) > 1 else "no tab separates columns there"
+        raise DataError(f"{path}, line 1: no column with text: name one of {', '.join(_SINGLE)}, or {pairs}; {there}.")
     every = [(of, name) for of, known in _LABELS.items() for name in known if name in names]
     found = next(iter(every), None)
+    for name in (*texts, *([found[1]] if found else [])):
+        if names.count(name) > 1:
+            raise DataError(f"{path}, line 1: {names.count(name)} columns are called {name!r}: rename all but one.")
     return Columns(names, texts, found[1] if found else None, (kind or found[0]) if found else None)
 
 
@@ -126,8 +131,9 @@ def read_examples(path: Path, *, kind: str | None = None, labelled: bool = True)
         labelled: whether a label is needed.
 
     Returns:
-        The columns taken, and the rows; labels of ``binary`` are "0" or "1", texts have single spaces. Rows with an
-        empty label are left out with a warning where a label is needed, else theirs is None.
+        The columns taken, and the rows; labels of ``binary`` are "0" or "1", texts and labels have single spaces,
+        labels are in NFC, for what looks the same is one class. Rows with an empty label are left out with a warning
+        where a label is needed, else theirs is None.
 
     Raises:
         DataError: naming file and line, if a column is missing, a text is empty or a label is none.
@@ -175,7 +181,7 @@ def _example(path: Path, number: int, values: dict[str, str], columns: Columns) 
     for name, text in zip(columns.texts, texts):
         if not text:
             raise DataError(f"{path}, line {number}: the text in column {name!r} is empty.")
-    label = "" if columns.label is None else values[columns.label].strip()
+    label = "" if columns.label is None else unicodedata.normalize("NFC", " ".join(values[columns.label].split()))
     return Example(number, texts, _label(path, number, label, columns, texts) if label else None)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,9 @@ from fairseq.logging.metrics import aggregate
 from scipy.stats import pearsonr
 from sklearn.metrics import accuracy_score, f1_score
 
+from lmfusion import cli
 from lmfusion.consumers.heads import HeadSpec, scores
+from lmfusion.inference import predicting
 from lmfusion.training import sentence_measures as measures
 from lmfusion.training.sentence_criterion import SentenceTasksConfig, SentenceTasksCriterion
 from lmfusion.training.sentence_data import Encoded, SentenceData, evaluation_batches
@@ -187,3 +190,20 @@ def test_measures_of_written_labels() -> None:
         "accuracy": pytest.approx(2 / 3),
         "f1": pytest.approx(2 / 3),
     }
+
+
+def test_predictions_are_measured_where_there_is_a_label_and_it_is_told_of_how_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = HeadSpec("mood", "class", None, ("bad", "good"))
+    found = [predicting.Prediction(label, (0.5, 0.5)) for label in ("good", "bad", "good", "good")]
+    model = SimpleNamespace(head=lambda name: spec, predict=lambda *_, **__: iter(found))
+    monkeypatch.setattr(predicting, "load_heads", lambda path: model)
+    path = tmp_path / "new.tsv"
+    for labels, said in (("good bad bad good", ["accuracy 0.7500"]), (" good  bad", ["2 of 4", "accuracy 0.0000"])):
+        rows = [f"text\t{label}\n" for label in labels.split(" ")]
+        path.write_text("sentence\tlabel\n" + "".join(rows), encoding="utf-8")
+        assert cli.main(["predict", "model", "--input", str(path)]) == 0
+        lines = capsys.readouterr().err.splitlines()[1:]
+        assert len(lines) == len(said)
+        assert all(line.startswith(start) for line, start in zip(lines, said))

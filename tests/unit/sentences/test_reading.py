@@ -48,7 +48,10 @@ def test_columns_are_found_by_their_names(tmp_path: Path, name: str) -> None:
         ("sentence\tlabel\nfine\t1\n \t0\n", "line 3: the text in column 'sentence' is empty"),
         ("sentence\tlabel\nfine\n", "line 2: 1 columns, and the first line has 2"),
         ("sentence\tlabel\nfine\t\ngood\t \n", "line 2: the label is empty, as in all rows"),
-        ("id\tlabel\n1\t1\n", "line 1: no column with text"),
+        ("id\tlabel\n1\t1\n", "there are id, label"),
+        ("sentence,label\nfine,1\n", "no tab separates columns"),
+        ("sentence\tlabel\tsentence\na\t1\tb\n", "line 1: 2 columns are called 'sentence'"),
+        ("sentence\tlabel\tlabel\na\t1\t0\n", "line 1: 2 columns are called 'label'"),
         ("id\tsentence\n1\tfine\n", "line 1: no column with labels"),
         ("sentence1\tsentence2\tsimilarity\na\tb\t5.01\n", "line 2: similarity '5.01' is no score from 0 to 5"),
         ("sentence1\tsentence2\tsimilarity\na\tb\tnan\n", "line 2: similarity 'nan' is no score"),
@@ -124,6 +127,11 @@ def test_classes_are_ordered_as_numbers_or_words(tmp_path: Path) -> None:
     rows = "sentence\tlabel\n" + "".join(f"x\t{label}\n" for label in (10, 2, 0, 2))
     assert classes_of(read_examples(written(tmp_path, rows))[1], "class") == ["0", "2", "10"]
     assert classes_of(read_examples(written(tmp_path, "tokens\ttags\na b\tV N\n"))[1], "tags") == ["N", "V"]
+
+
+def test_labels_that_look_the_same_are_one_class_on_one_line(tmp_path: Path) -> None:
+    rows = 'sentence\tlabel\na\tsch\u00f6n\nb\tscho\u0308n\nc\t"two\nlines"\nd\t"a\ttab"\n'
+    assert classes_of(read_examples(written(tmp_path, rows))[1], "class") == ["a tab", "sch\u00f6n", "two lines"]
 
 
 def test_plain_lines_and_named_columns_to_be_labelled(tmp_path: Path) -> None:
