@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion predict MODEL --input FILE``."""
-    from lmfusion.text.labelled import read_texts
+    from lmfusion.text.labelled import as_label, read_texts
     from lmfusion.text.textio import refuse_overwriting, writing
 
     if args.batch_size < 1:
@@ -66,7 +66,8 @@ def run(args: argparse.Namespace) -> None:
             _write(stream, spec, found)
     else:
         _write(sys.stdout, spec, found)
-    _measure(spec, [(each.label, str(example.label)) for each, example in zip(found, examples) if example.label], found)
+    pairs = [(as_label(each.label), str(example.label)) for each, example in zip(found, examples) if example.label]
+    _measure(spec, pairs, found)
 
 
 def _measure(spec: HeadSpec, pairs: list[tuple[str, str]], found: list[Prediction]) -> None:

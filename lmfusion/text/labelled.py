@@ -176,12 +176,17 @@ def _with_label(path: Path, rows: list[tuple[int, dict[str, str]]], name: str) -
     return found
 
 
+def as_label(text: str) -> str:
+    """Return a label as it is compared: in NFC, for what looks the same is one class, with single spaces."""
+    return unicodedata.normalize("NFC", " ".join(text.split()))
+
+
 def _example(path: Path, number: int, values: dict[str, str], columns: Columns) -> Example:
     texts = tuple(" ".join(values[name].split()) for name in columns.texts)
     for name, text in zip(columns.texts, texts):
         if not text:
             raise DataError(f"{path}, line {number}: the text in column {name!r} is empty.")
-    label = "" if columns.label is None else unicodedata.normalize("NFC", " ".join(values[columns.label].split()))
+    label = "" if columns.label is None else as_label(values[columns.label])
     return Example(number, texts, _label(path, number, label, columns, texts) if label else None)
 
 
