@@ -125,10 +125,12 @@ def _check_settings(path: Path, settings: dict[str, Any]) -> None:
 
 def _with_mask_last(path: Path, tokenizer: PieceTokenizer) -> PieceTokenizer:
     """Return the tokenizer with the mask's symbol called ``<mask>`` and behind all others."""
-    if _MASK_PIECE not in tokenizer.symbols:
+    # Folders that to_folder wrote of a BERT without a tokenizer of Hugging Face's call it <mask>.
+    piece = next((piece for piece in (MASK, _MASK_PIECE) if piece in tokenizer.symbols), None)
+    if piece is None:
         raise InputError(f"{path}: its tokenizer has no {_MASK_PIECE}.")
-    place = tokenizer.symbols.index(_MASK_PIECE)
-    symbols = [symbol for symbol in tokenizer.symbols if symbol != _MASK_PIECE]
+    place = tokenizer.symbols.index(piece)
+    symbols = [symbol for symbol in tokenizer.symbols if symbol != piece]
     ids = [number for at, number in enumerate(tokenizer.ids) if at != place]
     return PieceTokenizer(
         tokenizer.tokenizer, [*symbols, MASK], [*ids, tokenizer.ids[place]], tokenizer.opening, tokenizer.closes

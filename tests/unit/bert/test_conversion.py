@@ -93,6 +93,21 @@ def test_a_model_without_a_tokenizer_is_read_by_its_symbols(
         torch.testing.assert_close(state, other, rtol=0, atol=1e-5)
 
 
+def test_a_folder_of_a_model_that_was_trained_here_is_read_again(
+    make_bert: Callable[..., BertLM], save_bert: Callable[[BertLM], Path], tmp_path: Path
+) -> None:
+    """Its tokenizer takes symbols between spaces, and calls the mask <mask>."""
+    lm, ours, again = make_bert(), tmp_path / "folder", tmp_path / "again.pt"
+    assert main(["hf", "export", str(save_bert(lm)), "--out", str(ours)]) == 0
+    assert main(["hf", "import", str(ours), "--out", str(again), "--dict", str(tmp_path / "dict.txt")]) == 0
+    found = lmfusion.load_lm(again)
+    assert found.symbols == lm.symbols
+    assert [line.split()[0] for line in (tmp_path / "dict.txt").read_text().splitlines()] == lm.symbols[4:]
+    for name, weight in lm.named_parameters():
+        torch.testing.assert_close(found.get_parameter(name), weight, rtol=0, atol=0)
+    assert found.encode("w1 unheard w19").tolist() == [[lm.vocabulary.index[s] for s in "<s> w1 <unk> w19 </s>".split()]]
+
+
 def test_dropouts_and_the_longest_sentence_go_both_ways(make_folder: Callable[..., Path], tmp_path: Path) -> None:
     said = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.3, "max_position_embeddings": 24}
     folder, ours, back = make_folder(**said), tmp_path / "bert.pt", tmp_path / "back"
