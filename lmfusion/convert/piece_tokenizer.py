@@ -9,9 +9,10 @@ import sentencepiece
 from lmfusion.lm.vocabulary import EOS, UNK, Vocabulary
 
 _SPACE = "\u2581"
-_SYMBOLS = (
-    "The model holds no BPE: the tokenizer takes symbols with spaces between them, as the training text was encoded."
-)
+_WIDE = "\u3000"
+"""A space to sentencepiece if it normalizes text (as it does unless it is told not to), and else no space."""
+_SYMBOLS = "{why}: the tokenizer takes symbols with spaces between them, as the training text was encoded."
+_NO_BPE, _OTHER_BPE = "The model holds no BPE", "The package tokenizers has no BPE that splits text as the model's does"
 _MOSES = (
     "Text has to be tokenized by Moses first, as in training: "
     "`sacremoses.MosesTokenizer({lang!r}).tokenize(text, aggressive_dash_splits={dashes}, escape={escape}, "
@@ -23,7 +24,8 @@ def piece_tokenizer(vocabulary: Vocabulary) -> tuple[Any, str]:
     """Return a tokenizer that makes a language model's ids of text, with </s> in front, and what to do before it.
 
     sentencepiece and the package tokenizers agree on BPE; where they do not on a piece of the vocabulary (symbols that
-    the user defined), the tokenizer takes symbols between spaces.
+    the user defined) or on a space of another kind (text that is normalized), the tokenizer takes symbols between
+    spaces.
 
     Args:
         vocabulary: of the language model.
@@ -36,8 +38,9 @@ def piece_tokenizer(vocabulary: Vocabulary) -> tuple[Any, str]:
         processor = sentencepiece.SentencePieceProcessor(model_proto=kit.bpe_file)
         made = _from_sentencepiece(processor, vocabulary)
         tokenizer = made if _agrees(made, processor) else None
-    about = _about(kit.tokenizer) if kit is not None and tokenizer is not None else _SYMBOLS
+    about = _about(kit.tokenizer) if kit is not None else ""
     if tokenizer is None:
+        about = _SYMBOLS.format(why=_OTHER_BPE if kit is not None and kit.bpe else _NO_BPE)
         tokenizer = Tokenizer(models.WordLevel(vocabulary.index, UNK))
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -46,11 +49,15 @@ def piece_tokenizer(vocabulary: Vocabulary) -> tuple[Any, str]:
     return tokenizer, about
 
 
-def _about(moses: dict[str, Any]) -> str:
-    if not moses:
+def _about(tokenizer: dict[str, Any]) -> str:
+    kind = tokenizer.get("_name", "space")
+    if kind == "space":
         return "It takes plain text."
-    dashes, escape = not moses.get("moses_no_dash_splits"), not moses.get("moses_no_escape")
-    return _MOSES.format(lang=moses.get("moses_lang", "en"), dashes=dashes, escape=escape)
+    if kind == "nltk":
+        return "Text has to be tokenized by NLTK first, as in training: `' '.join(nltk.tokenize.word_tokenize(text))`."
+    dashes, escape = not tokenizer.get("moses_no_dash_splits"), not tokenizer.get("moses_no_escape")
+    lang = tokenizer.get("moses_lang" if kind == "moses_monolingual" else "source_lang") or "en"
+    return _MOSES.format(lang=lang, dashes=dashes, escape=escape)
 
 
 def _from_sentencepiece(processor: sentencepiece.SentencePieceProcessor, vocabulary: Vocabulary) -> Any:
@@ -71,8 +78,12 @@ def _from_sentencepiece(processor: sentencepiece.SentencePieceProcessor, vocabul
         pairs, unk_token=UNK, fuse_unk=True,
     )  # fmt: skip
     tokenizer = Tokenizer(model)
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()])
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="always")
+    spaces = [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Replace(Regex("^ | $"), "")]
+    tokenizer.normalizer = normalizers.Sequence(spaces)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
+        pre_tokenizers.Metaspace(_SPACE, prepend_scheme="always"),
+        pre_tokenizers.Split(Regex(r"\s"), "removed"),  # of another kind; fairseq divides pieces at them
+    ])  # fmt: skip
     tokenizer.decoder = decoders.Metaspace(_SPACE, prepend_scheme="always")
     return tokenizer
 
@@ -82,9 +93,9 @@ def _agrees(tokenizer: Any, processor: sentencepiece.SentencePieceProcessor) -> 
     pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
     plain = [piece.replace(_SPACE, " ") for number, piece in enumerate(pieces) if not processor.is_control(number)]
     known = tokenizer.get_vocab()
-    texts = [*plain, *(first + second for first, second in zip(plain, plain[1:]))]
+    texts = [*plain, *(first + between + second for between in ("", _WIDE) for first, second in zip(plain, plain[1:]))]
     return all(
         [symbol for symbol in tokenizer.encode(text, add_special_tokens=False).tokens if symbol != UNK]
-        == [symbol for symbol in processor.encode(text, out_type=str) if symbol in known]
+        == [symbol for symbol in " ".join(processor.encode(text, out_type=str)).split() if symbol in known]
         for text in texts
     )

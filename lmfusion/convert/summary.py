@@ -109,6 +109,9 @@ def _of_seq2seq(model: TransformerLMFusion, source: str, target: str) -> Summary
     tokens, unknown = _encoded(model.encoder.dictionary, source)
     prefix, strange = _encoded(model.decoder.dictionary, target)
     prefix = prefix.roll(1)  # </s> w1 ... wn
+    for side, row, limit in zip(("source", "target"), (tokens, prefix), model.max_positions()):
+        if len(row) > limit:
+            raise InputError(f"--check: the {side} has {len(row)} tokens with its </s>, and the model reads {limit}.")
     encoded = model.encoder(tokens[None], torch.tensor([len(tokens)]), return_all_hiddens=True)
     logits, extra = model.decoder(prefix[None], encoder_out=encoded)
     states = [

@@ -122,6 +122,23 @@ def test_nothing_to_check(
     assert reason in refused(save(causal, make.CAUSAL), "--dict", dicts["src"], "--check", sample)
 
 
+@pytest.mark.parametrize(("side", "words"), [("source", 38), ("target", 41)])
+def test_a_sample_is_as_long_as_the_model_reads(
+    make: ModuleType, save: Any, dicts: Any, run: Any, refused: Any, side: str, words: int
+) -> None:
+    """Of tables of positions: 38 and 41 rows are for words and </s>."""
+    flags = {"encoder_learned_pos": True, "decoder_learned_pos": True, "max_source_positions": 39}
+    args = {**make.SEQ2SEQ, **flags, "max_target_positions": 42}
+    path = save(make.seq2seq(args, {}, {"src": 24, "tgt": 21}), args)
+    given = ("--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"], "--check")
+    samples = [" ".join(["a"] * number) for number in (words, words + 1)]
+    fits, longer = (sample if side == "source" else f"a ||| {sample}" for sample in samples)
+    assert "logits" in rows(run(path, *given, fits))
+    line = refused(path, *given, longer)
+    assert side in line
+    assert str(words + 2) in line
+
+
 def test_help_says_what_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["convert", "--help"])
