@@ -25,7 +25,7 @@ from lmfusion.text.binarize import making_folder
 from lmfusion.text.import_transformers import import_transformers, quiet
 
 _OFFSET = 2
-"""Rows in front of the first position in OPT's table; fairseq's first position is behind the padding symbol's index."""
+"""Rows in front of the first position in OPT's table, as in fairseq's: behind the padding symbol, which has index 1."""
 _BLOCK = {
     "layer_norm": "self_attn_layer_norm",
     "self_attn.out_proj": "self_attn.out_proj",
@@ -62,8 +62,6 @@ def to_folder(path: str | Path, out: str | Path, *, licence: str | None = None) 
         raise InputError(f"{path} is a {lm.title}: only causal language models (uni_transformer_lm) are written so.")
     if out.exists():
         raise InputError(f"{out} exists: give the name of a new folder.")
-    if lm.padding_idx + 1 != _OFFSET:
-        raise InputError(f"{path}: its padding symbol has the index {lm.padding_idx}, and OPT's positions need 1.")
     tokenizer, about = piece_tokenizer(lm.vocabulary)
     model = transformers.OPTForCausalLM(transformers.OPTConfig(**_settings(lm)))
     model.load_state_dict(dict(_weights(lm)))

@@ -107,16 +107,27 @@ def test_plain_transformer(make: ModuleType, check: Any, dicts: dict[str, str], 
     check({**make.SEQ2SEQ, **flags}, {}, Inputs(dictionaries=dicts), {"src": 24, "tgt": 21})
 
 
-@pytest.mark.parametrize("factor", [None, 2.0])
+@pytest.mark.parametrize(
+    "factors",
+    [
+        {},
+        {"decoder_embed_scale": 2.0},
+        {"encoder_embed_scale": 0.5},
+        {"encoder_embed_scale": 1.0, "decoder_embed_scale": 1.0},
+    ],
+    ids=["none", "decoder", "encoder", "both"],
+)
 def test_one_embedding_for_encoder_decoder_and_output(
-    make: ModuleType, check: Any, dicts: dict[str, str], factor: float | None
+    make: ModuleType, check: Any, dicts: dict[str, str], factors: dict[str, float]
 ) -> None:
-    """A factor on the decoder's side alone unties what was tied; the numbers stay."""
+    """A factor unties what was tied, but for the output and a decoder's without one; the numbers stay."""
     Path(dicts["tgt"]).write_text(Path(dicts["src"]).read_text(encoding="utf-8"), encoding="utf-8")
-    args = {**make.SEQ2SEQ, "share_all_embeddings": True, "decoder_embed_scale": factor}
+    args = {**make.SEQ2SEQ, "share_all_embeddings": True, **factors}
     model = check(args, {}, Inputs(dictionary=dicts["src"]), {"src": 24, "tgt": 24})
     tied = model.decoder.embed_tokens is model.encoder.embed_tokens
-    assert tied == (factor is None)
+    assert tied == (not factors)
+    output = model.decoder.output_projection.weight
+    assert (output is model.decoder.embed_tokens.weight) == ("decoder_embed_scale" not in factors)
 
 
 @pytest.mark.parametrize(("flags", "src", "tgt"), FUSED.values(), ids=FUSED.keys())
