@@ -24,8 +24,8 @@ def piece_tokenizer(vocabulary: Vocabulary) -> tuple[Any, str]:
     """Return a tokenizer that makes a language model's ids of text, with </s> in front, and what to do before it.
 
     sentencepiece and the package tokenizers agree on BPE; where they do not on a piece of the vocabulary (symbols that
-    the user defined) or on a space of another kind (text that is normalized), the tokenizer takes symbols between
-    spaces.
+    the user defined, pieces that the dictionary lacks) or on a space of another kind (text that is normalized), the
+    tokenizer takes symbols between spaces.
 
     Args:
         vocabulary: of the language model.
@@ -37,7 +37,7 @@ def piece_tokenizer(vocabulary: Vocabulary) -> tuple[Any, str]:
     if kit is not None and kit.bpe.get("_name") == "sentencepiece":
         processor = sentencepiece.SentencePieceProcessor(model_proto=kit.bpe_file)
         made = _from_sentencepiece(processor, vocabulary)
-        tokenizer = made if _agrees(made, processor) else None
+        tokenizer = made if made is not None and _agrees(made, processor) else None
     about = _about(kit.tokenizer) if kit is not None else ""
     if tokenizer is None:
         about = _SYMBOLS.format(why=_OTHER_BPE if kit is not None and kit.bpe else _NO_BPE)
@@ -61,7 +61,10 @@ def _about(tokenizer: dict[str, Any]) -> str:
 
 
 def _from_sentencepiece(processor: sentencepiece.SentencePieceProcessor, vocabulary: Vocabulary) -> Any:
-    """Return the tokenizer with the merges that a BPE of sentencepiece stands for, pieces of lower number first."""
+    """Return the tokenizer with the merges that a BPE of sentencepiece stands for, pieces of lower number first.
+
+    None: a piece has no symbol, as where a dictionary holds those of its text alone; two pieces cannot have one id.
+    """
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
     order = {processor.id_to_piece(number): number for number in range(processor.get_piece_size())}
@@ -72,12 +75,9 @@ def _from_sentencepiece(processor: sentencepiece.SentencePieceProcessor, vocabul
         if piece[:place] in order and piece[place:] in order
     ]
     pairs = [(left, right) for _, left, right in sorted(merges, key=lambda merge: merge[0])]
-    known = {piece for pair in pairs for piece in (*pair, "".join(pair))}
-    model = models.BPE(
-        {**vocabulary.index, **dict.fromkeys(known - set(vocabulary.index), vocabulary.index[UNK])},
-        pairs, unk_token=UNK, fuse_unk=True,
-    )  # fmt: skip
-    tokenizer = Tokenizer(model)
+    if any(piece not in vocabulary.index for pair in pairs for piece in (*pair, "".join(pair))):
+        return None
+    tokenizer = Tokenizer(models.BPE(vocabulary.index, pairs, unk_token=UNK, fuse_unk=True))
     spaces = [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Replace(Regex("^ | $"), "")]
     tokenizer.normalizer = normalizers.Sequence(spaces)
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
@@ -90,8 +90,7 @@ def _from_sentencepiece(processor: sentencepiece.SentencePieceProcessor, vocabul
 
 def _agrees(tokenizer: Any, processor: sentencepiece.SentencePieceProcessor) -> bool:
     """Return True if both split the text of every piece, and of every two neighbours, in the same way."""
-    pieces = [processor.id_to_piece(number) for number in range(processor.get_piece_size())]
-    plain = [piece.replace(_SPACE, " ") for number, piece in enumerate(pieces) if not processor.is_control(number)]
+    plain = [processor.id_to_piece(number).replace(_SPACE, " ") for number in range(processor.get_piece_size())]
     known = tokenizer.get_vocab()
     texts = [*plain, *(first + between + second for between in ("", _WIDE) for first, second in zip(plain, plain[1:]))]
     return all(

@@ -14,7 +14,7 @@ from lmfusion.lm.vocabulary import Vocabulary
 from lmfusion.text.codec import TextCodec
 from lmfusion.text.kit import TextKit
 
-pytest.importorskip("tokenizers")
+Tokenizer: Any = pytest.importorskip("tokenizers").Tokenizer
 LINES = ["the package contains tools", "for reading old files of mail", "a tool, the files and the mail"] * 9
 PLAIN = {"model_type": "bpe", "normalization_rule_name": "identity"}
 SPM = {"_name": "sentencepiece", "sentencepiece_enable_sampling": False}
@@ -25,7 +25,7 @@ SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 def make_vocabulary() -> Callable[..., Vocabulary]:
     """The symbols of a sentencepiece model that is trained with these settings, and its codec."""
 
-    def make(moses: dict[str, Any] | None = None, **settings: Any) -> Vocabulary:
+    def make(moses: dict[str, Any] | None = None, left_out: tuple[str, ...] = (), **settings: Any) -> Vocabulary:
         model = io.BytesIO()
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter(LINES), model_writer=model, vocab_size=45, num_threads=1, minloglevel=2,
@@ -33,7 +33,7 @@ def make_vocabulary() -> Callable[..., Vocabulary]:
         )  # fmt: skip
         processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
         pieces = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
-        vocabulary = Vocabulary([*SPECIAL, *pieces])
+        vocabulary = Vocabulary([*SPECIAL, *(piece for piece in pieces if piece not in left_out)])
         vocabulary.codec = TextCodec(TextKit(tokenizer=moses or {}, bpe=SPM, bpe_file=model.getvalue()))
         return vocabulary
 
@@ -63,10 +63,11 @@ def test_text_becomes_the_ids_of_the_model(make_vocabulary: Callable[..., Vocabu
         {**PLAIN, "user_defined_symbols": ["<x>"]},
         {**PLAIN, "add_dummy_prefix": False},
         {**PLAIN, "model_type": "unigram"},
+        {**PLAIN, "left_out": ("▁t", "e")},
         {"model_type": "bpe"},
         {"model_type": "bpe", "normalization_rule_name": "nfkc_cf"},
     ],
-    ids=["symbols of the user", "no space in front", "unigram", "normalized", "in small letters"],
+    ids=["symbols of the user", "no space in front", "unigram", "pieces lacking", "normalized", "in small letters"],
 )
 def test_a_model_that_splits_otherwise_takes_its_symbols(
     make_vocabulary: Callable[..., Vocabulary], settings: dict[str, Any]
@@ -75,6 +76,7 @@ def test_a_model_that_splits_otherwise_takes_its_symbols(
     vocabulary = make_vocabulary({"_name": "moses"}, **settings)
     tokenizer, about = piece_tokenizer(vocabulary)
     symbols = vocabulary.symbols[4:]
+    tokenizer = Tokenizer.from_str(tokenizer.to_str())
     assert tokenizer.encode(" ".join([*symbols, "unheard"])).ids == [2, *range(4, len(vocabulary)), 3]
     assert "holds no BPE" not in about
     assert "Moses" not in about, "symbols are not tokenized"
