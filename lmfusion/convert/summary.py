@@ -109,8 +109,8 @@ def _of_seq2seq(model: TransformerLMFusion, source: str, target: str) -> Summary
     tokens, unknown = _encoded(model.encoder.dictionary, source)
     prefix, strange = _encoded(model.decoder.dictionary, target)
     prefix = prefix.roll(1)  # </s> w1 ... wn
-    for side, row, limit in zip(("source", "target"), (tokens, prefix), model.max_positions()):
-        if len(row) > limit:
+    for side, row, part in (("source", tokens, model.encoder), ("target", prefix, model.decoder)):
+        if len(row) > (limit := part.max_positions()):
             raise InputError(f"--check: the {side} has {len(row)} tokens with its </s>, and the model reads {limit}.")
     encoded = model.encoder(tokens[None], torch.tensor([len(tokens)]), return_all_hiddens=True)
     logits, extra = model.decoder(prefix[None], encoder_out=encoded)
