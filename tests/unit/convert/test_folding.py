@@ -31,6 +31,15 @@ def test_a_shared_embedding_between_projections_becomes_two() -> None:
     torch.testing.assert_close(folded["decoder.embed_out"].double() @ vector, expected, rtol=0, atol=1e-5)
 
 
+def test_one_projection_alone_and_no_softmax() -> None:
+    """Inside another model the embedding is projected, and nothing stands behind the outer projection."""
+    table, inner, _ = (weight.double() for weight in PROJECTED.values())
+    for names in (list(PROJECTED)[:2], list(PROJECTED)):
+        folded, _ = fold_projections({name: PROJECTED[name] for name in names}, "decoder.", shared=False)
+        assert set(folded) == {"decoder.embed_tokens.weight"}
+        torch.testing.assert_close(folded["decoder.embed_tokens.weight"], (table @ inner.T).float())
+
+
 @pytest.mark.parametrize("shared", [True, False])
 def test_without_projections_nothing_changes(shared: bool) -> None:
     weights = {"decoder.embed_tokens.weight": torch.ones(9, 4), "encoder.project_in_dim.weight": torch.ones(4, 3)}
