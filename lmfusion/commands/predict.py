@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run ``lmfusion predict MODEL --input FILE``."""
-    from lmfusion.text.labelled import as_label, read_texts
+    from lmfusion.text.labelled import read_texts
     from lmfusion.text.textio import refuse_overwriting, writing
 
     if args.batch_size < 1:
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
             _write(stream, spec, found)
     else:
         _write(sys.stdout, spec, found)
-    pairs = [(as_label(each.label), str(example.label)) for each, example in zip(found, examples) if example.label]
+    pairs = [(each.label, str(example.label)) for each, example in zip(found, examples) if example.label]
     _measure(spec, pairs, found)
 
 
@@ -84,9 +84,14 @@ def _measure(spec: HeadSpec, pairs: list[tuple[str, str]], found: list[Predictio
 
 def _write(stream: TextIO, spec: HeadSpec, found: list[Prediction]) -> None:
     """Write the names of the columns and a line for each prediction: label, then probabilities."""
-    names = {"score": ["score"], "tags": ["tags", "probabilities"]}.get(spec.kind, ["label", *spec.classes])
+    names = {"score": ["score"], "tags": ["tags", "probabilities"]}.get(spec.kind, ["label", *map(_cell, spec.classes)])
     print("\t".join(names), file=stream)
     for each in found:
         values = [f"{value:.4f}" for value in each.values]
         shown = {"score": [], "tags": [" ".join(values)]}.get(spec.kind, values)
-        print("\t".join([each.label, *shown]), file=stream)
+        print("\t".join([_cell(each.label), *shown]), file=stream)
+
+
+def _cell(label: str) -> str:
+    """Return a label as it stands in one column of one line: tabs and line ends as spaces."""
+    return " ".join(label.split())

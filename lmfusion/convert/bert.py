@@ -126,9 +126,10 @@ def _check_settings(path: Path, settings: dict[str, Any]) -> None:
 def _with_mask_last(path: Path, tokenizer: PieceTokenizer) -> PieceTokenizer:
     """Return the tokenizer with the mask's symbol called ``<mask>`` and behind all others."""
     # Folders that to_folder wrote of a BERT without a tokenizer of Hugging Face's call it <mask>.
-    piece = next((piece for piece in (MASK, _MASK_PIECE) if piece in tokenizer.symbols), None)
-    if piece is None:
-        raise InputError(f"{path}: its tokenizer has no {_MASK_PIECE}.")
+    found = [piece for piece in (_MASK_PIECE, MASK) if piece in tokenizer.symbols]
+    if len(found) != 1:
+        raise InputError(f"{path}: its tokenizer has {'both ' if found else 'neither '}{_MASK_PIECE} and {MASK}.")
+    (piece,) = found
     place = tokenizer.symbols.index(piece)
     symbols = [symbol for symbol in tokenizer.symbols if symbol != piece]
     ids = [number for at, number in enumerate(tokenizer.ids) if at != place]

@@ -130,14 +130,16 @@ def read_flags(words: Sequence[str], text: Text, gpus: int) -> Request:
     source, target = text.languages or _SIDES
     languages = ["-s", source, "-t", target] if pairs else []
     given += ["--task", "translation", *languages] if pairs else ["--task", "language_modeling"]
-    made_up = languages if text.languages == _SIDES else []  # whatever languages the flags name
+    both = flag_value(words, "-s", "--source-lang") and flag_value(words, "-t", "--target-lang")
+    # Texts that are made up have no other languages; of one alone fairseq-train, too, takes both from the data.
+    fixed = languages if text.languages == _SIDES or not both else []
     if not pairs and not any(f"--{name}-target" in words for name in _TARGETS):
         given += _target_flags(kind)
     with _quiet():
         parser = options.get_training_parser()
         parser.error = refuse
         try:
-            args = options.parse_args_and_arch(parser, [text.folder, *given, *words, *made_up])
+            args = options.parse_args_and_arch(parser, [text.folder, *given, *words, *fixed])
         except SystemExit as error:  # a second parser inside fairseq, which has said why
             raise InputError("fairseq-train does not take these flags; what it said is above.") from error
         for side in _SIDES:

@@ -72,7 +72,7 @@ def run_all(
     for place in range(places.count):
         free.put(place)
     lock = threading.Lock()
-    running: list[subprocess.Popen[str]] = []
+    started = Started()
 
     def run(script: str) -> int:
         place = free.get()
@@ -80,7 +80,7 @@ def run_all(
         if places.gpus:
             own["CUDA_VISIBLE_DEVICES"] = str(place % places.gpus)
         try:
-            return _run(command(script), own, lock, log, running)
+            return _run(command(script), own, lock, log, started)
         finally:
             free.put(place)
 
@@ -89,20 +89,34 @@ def run_all(
             return dict(zip(scripts, pool.map(run, scripts)))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
-            _end(running)
+            started.end()
             raise
 
 
-def _end(running: list[subprocess.Popen[str]]) -> None:
-    """End scripts that do not end by themselves: ``kill -INT`` reaches this process alone, and they would go on."""
-    last = time.monotonic() + GRACE
-    try:
-        with suppress(subprocess.TimeoutExpired):
-            for process in running:
-                process.wait(max(0.0, last - time.monotonic()))
-    finally:
-        for process in running:
+class Started:
+    """Holds the scripts that were started, to end them where an interruption reaches this process alone."""
+
+    def __init__(self) -> None:
+        self._processes: list[subprocess.Popen[str]] = []
+        self._over = threading.Event()
+
+    def add(self, process: subprocess.Popen[str]) -> None:
+        """Take a script that was just started; one that comes after the end is ended."""
+        self._processes.append(process)
+        if self._over.is_set():
             process.terminate()
+
+    def end(self) -> None:
+        """End scripts that do not end by themselves; ``kill -INT`` does not reach them, and they would go on."""
+        last = time.monotonic() + GRACE
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                for process in list(self._processes):
+                    process.wait(max(0.0, last - time.monotonic()))
+        finally:
+            self._over.set()
+            for process in list(self._processes):
+                process.terminate()
 
 
 def _run(
@@ -110,7 +124,7 @@ def _run(
     environment: dict[str, str],
     lock: threading.Lock,
     log: Path | None,
-    running: list[subprocess.Popen[str]],
+    started: Started,
 ) -> int:
     with subprocess.Popen(
         words,
@@ -122,7 +136,7 @@ def _run(
         encoding="utf-8",
         errors="replace",
     ) as process:
-        running.append(process)
+        started.add(process)
         assert process.stdout is not None
         for line in process.stdout:
             with lock:

@@ -113,8 +113,8 @@ class TablePairs(Pairs):
                 yield cells[columns[0]], cells[columns[1]]
         if quoted:
             self.notes.append(
-                f"{self.path}: {len(quoted):,} lines are quoted as CSV writers do it (the first is {quoted[0]:,}), and "
-                f"the quotation marks stay in the text: write it without (pandas: quoting=csv.QUOTE_NONE)"
+                f"{self.path}: lines with doubled quotation marks, as CSV writers make them: {len(quoted):,}, the "
+                f"first is {quoted[0]:,}. The marks stay in the text: write it without (pandas: quoting=csv.QUOTE_NONE)"
             )
 
     def _columns(self, first: list[str]) -> tuple[tuple[int, int], int, bool]:

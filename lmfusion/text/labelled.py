@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,9 +131,8 @@ def read_examples(path: Path, *, kind: str | None = None, labelled: bool = True)
         labelled: whether a label is needed.
 
     Returns:
-        The columns taken, and the rows; labels of ``binary`` are "0" or "1", texts and labels have single spaces,
-        labels are in NFC, for what looks the same is one class. Rows with an empty label are left out with a warning
-        where a label is needed, else theirs is None.
+        The columns taken, and the rows; labels of ``binary`` are "0" or "1", texts have single spaces. Rows with an
+        empty label are left out with a warning where a label is needed, else theirs is None.
 
     Raises:
         DataError: naming file and line, if a column is missing, a text is empty or a label is none.
@@ -176,17 +175,12 @@ def _with_label(path: Path, rows: list[tuple[int, dict[str, str]]], name: str) -
     return found
 
 
-def as_label(text: str) -> str:
-    """Return a label as it is compared: in NFC, for what looks the same is one class, with single spaces."""
-    return unicodedata.normalize("NFC", " ".join(text.split()))
-
-
 def _example(path: Path, number: int, values: dict[str, str], columns: Columns) -> Example:
     texts = tuple(" ".join(values[name].split()) for name in columns.texts)
     for name, text in zip(columns.texts, texts):
         if not text:
             raise DataError(f"{path}, line {number}: the text in column {name!r} is empty.")
-    label = "" if columns.label is None else as_label(values[columns.label])
+    label = "" if columns.label is None else values[columns.label].strip()
     return Example(number, texts, _label(path, number, label, columns, texts) if label else None)
 
 
@@ -242,4 +236,14 @@ def classes_of(examples: Sequence[Example], kind: str) -> list[str]:
     labels = {
         word for each in examples for word in ((each.label or "").split() if kind == TAGS else [each.label or ""])
     }
+    _warn_of_likes(labels)
     return sorted(labels, key=lambda label: (not label.isdecimal(), int(label) if label.isdecimal() else 0, label))
+
+
+def _warn_of_likes(labels: Iterable[str]) -> None:
+    """Name labels that look the same and are two classes, such as one in NFC and one in NFD."""
+    known: dict[str, str] = {}
+    for label in sorted(labels):
+        other = known.setdefault(unicodedata.normalize("NFC", " ".join(label.split())), label)
+        if other != label:
+            logger.warning(f"the labels {other!a} and {label!a} look the same and are two classes: write one.")

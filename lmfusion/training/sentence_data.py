@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 from lmfusion.consumers.heads import CONCAT, IGNORED, HeadSpec
 from lmfusion.errors import InputError
 from lmfusion.lm.interface import PretrainedLM
-from lmfusion.text.labelled import BINARY, SCORE, TAGS, Example, as_label
+from lmfusion.text.labelled import BINARY, SCORE, TAGS, Example
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Encoder:
 
     def __init__(self, lm: PretrainedLM, spec: HeadSpec, number: int, path: Path, *, truncate: bool) -> None:
         self.lm, self.spec, self.number, self.path, self.truncate = lm, spec, number, path, truncate
-        self.classes = {as_label(name): index for index, name in enumerate(spec.classes)}  # earlier ones may be NFD
+        self.classes = {name: index for index, name in enumerate(spec.classes)}
         self.cut = 0
 
     def __call__(self, example: Example) -> Encoded:

@@ -72,7 +72,7 @@ def warn_of_tokens(dataset: Mapping[str, Any], size: int) -> None:
     """
     tokens, valid = dataset["max_tokens"], dataset["max_tokens_valid"]
     given = [f"--max-tokens {tokens}"] if tokens is not None else []
-    given += [f"--max-tokens-valid {valid}"] if valid != tokens else []
+    given += [f"--max-tokens-valid {valid}"] if valid not in (None, tokens) else []
     if given:
         logger.warning(
             f"{' and '.join(given)} {'are' if len(given) > 1 else 'is'} not used: batches of sentence tasks are "

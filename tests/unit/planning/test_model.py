@@ -41,7 +41,10 @@ def shapes(flags: str, text: Text) -> dict[str, tuple[int, ...]]:
     return {name: tuple(weight.shape) for name, weight in model.named_parameters()}
 
 
-@pytest.mark.parametrize(("directions", "source", "target"), [("", "en", "de"), ("-s de -t en", "de", "en")])
+@pytest.mark.parametrize(
+    ("directions", "source", "target"),
+    [("", "en", "de"), ("-s de -t en", "de", "en"), ("-s de", "en", "de"), ("-t en", "en", "de")],
+)
 def test_each_side_has_the_dictionary_of_its_language(pairs: Text, directions: str, source: str, target: str) -> None:
     found = shapes(f"--arch transformer {TINY} {directions}", pairs)
     assert found["encoder.embed_tokens.weight"] == (SIZES[source], 16)

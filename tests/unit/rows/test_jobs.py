@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lmfusion.rows.jobs import Places, run_all
+from lmfusion.rows.jobs import Places, Started, run_all
 
 WAITING = (
     'echo "$NAME begins"; until [ "$(ls "$FOLDER" | wc -l)" -ge "$AT_LEAST" ]; do sleep 0.02; done; echo "$NAME ends"'
@@ -74,3 +74,11 @@ def test_an_interruption_of_this_process_alone_ends_the_scripts(tmp_path: Path) 
     assert (process.returncode, rest) == (-signal.SIGINT, ""), errors
     assert "KeyboardInterrupt" in errors
     assert not (tmp_path / "end").exists()
+
+
+def test_a_script_that_starts_while_the_others_are_ended_is_ended_too() -> None:
+    started = Started()
+    started.end()
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as process:
+        started.add(process)
+    assert process.returncode == -signal.SIGTERM

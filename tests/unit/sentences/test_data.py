@@ -48,11 +48,6 @@ def test_examples_become_framed_rows(encoder: Any) -> None:
     assert [row.tolist() for row in made.rows] == [[0, 5, 9, 2], [0, 4, 2]]
 
 
-def test_a_label_in_nfc_is_the_class_that_an_earlier_training_read_in_nfd(encoder: Any) -> None:
-    spec = HeadSpec("colour", "class", None, ("gelb", "gru\u0308n"))
-    assert int(encoder(spec)(Example(2, ("w1",), "gr\u00fcn")).target) == 1
-
-
 @pytest.mark.parametrize("flag", ["fp16", "bf16"])
 def test_half_precision_does_not_round_scores(encoder: Any, make_heads: Any, flag: str) -> None:
     """fairseq turns what is float32 in a batch into half precision; 3.8 would be 3.797 there."""

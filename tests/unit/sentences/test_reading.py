@@ -129,9 +129,13 @@ def test_classes_are_ordered_as_numbers_or_words(tmp_path: Path) -> None:
     assert classes_of(read_examples(written(tmp_path, "tokens\ttags\na b\tV N\n"))[1], "tags") == ["N", "V"]
 
 
-def test_labels_that_look_the_same_are_one_class_on_one_line(tmp_path: Path) -> None:
-    rows = 'sentence\tlabel\na\tsch\u00f6n\nb\tscho\u0308n\nc\t"two\nlines"\nd\t"a\ttab"\n'
-    assert classes_of(read_examples(written(tmp_path, rows))[1], "class") == ["a tab", "sch\u00f6n", "two lines"]
+def test_labels_that_look_the_same_stay_two_classes_and_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = "sentence\tlabel\na\tsch\u00f6n\nb\tscho\u0308n\nc\tgut\n"
+    assert classes_of(read_examples(written(tmp_path, rows))[1], "class") == ["gut", "scho\u0308n", "sch\u00f6n"]
+    (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert all(label in warning for label in ("sch\\xf6n", "scho\\u0308n"))
 
 
 def test_plain_lines_and_named_columns_to_be_labelled(tmp_path: Path) -> None:

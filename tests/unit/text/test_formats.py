@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import re
 import zipfile
 from pathlib import Path
 
@@ -124,8 +125,7 @@ def test_a_table_that_a_csv_writer_quoted_is_told_and_a_sentence_in_quotes_is_no
     quoted = TablePairs(put(tmp_path / "t.tsv", spoken + '"a ""b"" c"\td\n' * 2), None, ("en", "de"))
     assert list(quoted)[2] == ('"a ""b"" c"', "d")
     (note,) = quoted.notes[1:]
-    assert "2 lines" in note
-    assert "the first is 3" in note
+    assert re.findall(r"\b\d+\b", note.rpartition("t.tsv")[2]) == ["2", "3"]
 
 
 def test_json_lines(tmp_path: Path) -> None:
