@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import lzma
 import os
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, Callable, TextIO
@@ -47,6 +49,16 @@ TINY = {
 def fixed_seed() -> None:
     """Every test starts from the same random numbers."""
     torch.manual_seed(3)
+
+
+@pytest.fixture(autouse=True)
+def own_log_levels() -> Iterator[None]:
+    """No test hears less because a command that ran in another one (translate, export, predict) was to say little."""
+    loggers = [logging.getLogger(name) for name in ("fairseq", "lmfusion")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels):
+        logger.setLevel(level)
 
 
 def dictionary_with(words: list[str]) -> Dictionary:

@@ -19,14 +19,13 @@ TINY = "--channels 32 --layers 1 --lm-layers 2 --vocabulary 200 --rounds 1 --thr
 
 @pytest.fixture(autouse=True)
 def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A benchmark sets threads and log levels for its process."""
+    """A benchmark sets threads and matplotlib's log level for its process."""
     monkeypatch.syspath_prepend(str(FOLDER))
     threads = torch.get_num_threads()
-    levels = {name: logging.getLogger(name).level for name in ("lmfusion", "fairseq", "matplotlib")}
+    level = logging.getLogger("matplotlib").level
     yield
     torch.set_num_threads(threads)
-    for name, level in levels.items():
-        logging.getLogger(name).setLevel(level)
+    logging.getLogger("matplotlib").setLevel(level)
 
 
 @pytest.fixture
