@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import lmfusion
+from lmfusion import cli
 from lmfusion.lm.causal import CausalLM
 from lmfusion.lm.cloze import ClozeLM
 from lmfusion.lm.transformer import layout
@@ -59,6 +60,21 @@ def own_log_levels() -> Iterator[None]:
     yield
     for logger, level in zip(loggers, levels):
         logger.setLevel(level)
+
+
+@pytest.fixture
+def failing(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run a command that refuses, and return the one line that it prints."""
+
+    def run(*arguments: object) -> str:
+        assert cli.main([str(argument) for argument in arguments]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.startswith("lmfusion: error: ")
+        assert printed.err.count("\n") == 1
+        return printed.err
+
+    return run
 
 
 def dictionary_with(words: list[str]) -> Dictionary:

@@ -19,10 +19,14 @@ def with_plain_values(state: dict[str, Any]) -> dict[str, Any]:
         state: a checkpoint; it is not changed.
     """
     # Weights have the versions of their modules as an attribute of their dictionary.
-    found = {name: value if name == "model" else plain(value) for name, value in state.items()}
-    if isinstance(cfg := state.get("cfg"), dict):
-        found["cfg"] = {name: value if name in _BY_ATTRIBUTE else plain(value) for name, value in cfg.items()}
-    return found
+    made = {"model": lambda weights: weights, "cfg": _plain_sections}
+    return {name: made.get(name, plain)(value) for name, value in state.items()}
+
+
+def _plain_sections(cfg: Any) -> Any:
+    if not isinstance(cfg, dict):
+        return plain(cfg)
+    return {name: section if name in _BY_ATTRIBUTE else plain(section) for name, section in cfg.items()}
 
 
 def plain(value: Any) -> Any:

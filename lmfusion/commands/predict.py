@@ -66,14 +66,14 @@ def run(args: argparse.Namespace) -> None:
             _write(stream, spec, found)
     else:
         _write(sys.stdout, spec, found)
-    pairs = [(each.label, str(example.label)) for each, example in zip(found, examples) if example.label]
-    _measure(spec, pairs, found)
+    _measure(spec, found, [example.label for example in examples])
 
 
-def _measure(spec: HeadSpec, pairs: list[tuple[str, str]], found: list[Prediction]) -> None:
+def _measure(spec: HeadSpec, found: list[Prediction], labels: list[str | None]) -> None:
     """Print the measures of the predictions that have a label beside them, and how many these are if not all."""
     from lmfusion.training.sentence_measures import measured
 
+    pairs = [(each.label, label) for each, label in zip(found, labels) if label]
     if not pairs:
         return
     if len(pairs) < len(found):

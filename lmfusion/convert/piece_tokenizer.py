@@ -38,8 +38,9 @@ def piece_tokenizer(vocabulary: Vocabulary) -> tuple[Any, str]:
         processor = sentencepiece.SentencePieceProcessor(model_proto=kit.bpe_file)
         made = _from_sentencepiece(processor, vocabulary)
         tokenizer = made if made is not None and _agrees(made, processor) else None
-    about = _about(kit.tokenizer) if kit is not None else ""
-    if tokenizer is None:
+    if kit is not None and tokenizer is not None:
+        about = _about(kit.tokenizer)
+    else:
         about = _SYMBOLS.format(why=_OTHER_BPE if kit is not None and kit.bpe else _NO_BPE)
         tokenizer = Tokenizer(models.WordLevel(vocabulary.index, UNK))
         tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()

@@ -24,7 +24,7 @@ from lmfusion.lm.loading import describe, load_lm
 from lmfusion.lm.transformer.base import TrainableLM
 from lmfusion.planning.counting import Uninitialized
 from lmfusion.planning.text import SOURCE, TARGET, Text
-from lmfusion.planning.words import flag_value, refuse
+from lmfusion.planning.words import flag_value, languages_of, refuse
 
 _SIDES = (SOURCE, TARGET)
 _PLANNED = (FairseqLanguageModel, FairseqEncoderDecoderModel)
@@ -130,9 +130,8 @@ def read_flags(words: Sequence[str], text: Text, gpus: int) -> Request:
     source, target = text.languages or _SIDES
     languages = ["-s", source, "-t", target] if pairs else []
     given += ["--task", "translation", *languages] if pairs else ["--task", "language_modeling"]
-    both = flag_value(words, "-s", "--source-lang") and flag_value(words, "-t", "--target-lang")
     # Texts that are made up have no other languages; of one alone fairseq-train, too, takes both from the data.
-    fixed = languages if text.languages == _SIDES or not both else []
+    fixed = languages if text.languages == _SIDES or languages_of(words) is None else []
     if not pairs and not any(f"--{name}-target" in words for name in _TARGETS):
         given += _target_flags(kind)
     with _quiet():
@@ -155,7 +154,7 @@ def _describe_lm(args: argparse.Namespace, side: str, text: Text) -> None:
         return
     language = args.source_lang if side == SOURCE else args.target_lang
     dictionary = tasks.get_task("translation").load_dictionary(f"{text.folder.split(':')[0]}/dict.{language}.txt")
-    lm = _untrained(f"--{side}-lm", name, dictionary) if _is_architecture(name) else load_lm(name)
+    lm = _untrained(_LM_FLAG[side], name, dictionary) if _is_architecture(name) else load_lm(name)
     # Of a language model with other symbols than its side's dictionary all of its own are kept.
     described = describe(lm, dictionary.symbols)
     description = {"lm": described, "fingerprint": "not trained yet", "title": lm.title, "states": lm.state_names}

@@ -15,7 +15,7 @@ from lmfusion.planning.memory import Memory, checkpoint_bytes, checkpoints_kept,
 from lmfusion.planning.model import Request, file_symbols, read_flags
 from lmfusion.planning.parameters import Part, parts
 from lmfusion.planning.text import Text, binarized_bytes, made_up, prepared
-from lmfusion.planning.words import flag_value
+from lmfusion.planning.words import languages_of
 
 
 @dataclass(frozen=True)
@@ -93,18 +93,13 @@ def make_plan(asked: Asked) -> Plan:
     """
     with tempfile.TemporaryDirectory() as folder:
         if asked.data:
-            text = prepared(asked.data, _target(asked.flags))
+            text = prepared(asked.data, (languages_of(asked.flags) or (None, None))[1])
         else:
             symbols = file_symbols(asked.flags)
             text = made_up(Path(folder), asked.types, asked.tokens, asked.length, symbols)
         request = read_flags(asked.flags, text, asked.gpus)
         model, vocabulary = request.build(meta=True), len(request.task.target_dictionary)
         return _plan(asked, text, request, parts(model), count(request, asked.length), vocabulary)
-
-
-def _target(flags: Sequence[str]) -> str | None:
-    """Return the language that flags translate into; None where fairseq takes both from the data, as of one alone."""
-    return flag_value(flags, "-t", "--target-lang") if flag_value(flags, "-s", "--source-lang") else None
 
 
 def _plan(asked: Asked, text: Text, request: Request, found: list[Part], cost: Cost, vocabulary: int) -> Plan:

@@ -22,6 +22,12 @@ def flag_value(words: Sequence[str], *flags: str) -> str | None:
     return value
 
 
+def languages_of(words: Sequence[str]) -> tuple[str, str] | None:
+    """Return the languages that flags translate from and into; None, as to fairseq-train, unless both are given."""
+    source, target = flag_value(words, "-s", "--source-lang"), flag_value(words, "-t", "--target-lang")
+    return (source, target) if source and target else None
+
+
 def refuse(message: str) -> NoReturn:
     """Stand in the place of a parser's ``error``, which would end the process."""
     raise InputError(f"the flags of fairseq-train: {message}.")

@@ -9,7 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
 
@@ -34,16 +34,6 @@ def files(tmp_path: Path) -> Path:
     for name, text in {"hyp": HYPOTHESES, "ref": REFERENCE, "base": REFERENCE, "generate.log": GENERATED}.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
-
-
-def failing(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The one line that a command prints when it refuses."""
-    assert cli.main([str(argument) for argument in arguments]) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err.startswith("lmfusion: error: ")
-    assert printed.err.count("\n") == 1
-    return printed.err
 
 
 def test_user_dir_is_the_package(capsys: pytest.CaptureFixture[str]) -> None:
@@ -197,22 +187,22 @@ def test_baseline_gives_a_paired_test(capsys: pytest.CaptureFixture[str], files:
     assert "p = " in capsys.readouterr().out
 
 
-def test_different_numbers_of_lines_name_both_files_and_counts(capsys: pytest.CaptureFixture[str], files: Path) -> None:
+def test_different_numbers_of_lines_name_both_files_and_counts(failing: Callable[..., str], files: Path) -> None:
     (files / "ref").write_text("one\n", encoding="utf-8")
-    message = failing(capsys, "score", "bleu", "--hyp", files / "hyp", "--ref", files / "ref")
+    message = failing("score", "bleu", "--hyp", files / "hyp", "--ref", files / "ref")
     assert f"{files}/hyp has 2 hypotheses, but {files}/ref has 1 lines" in message
 
 
-def test_missing_sentence_of_generated_output_is_named(capsys: pytest.CaptureFixture[str], files: Path) -> None:
+def test_missing_sentence_of_generated_output_is_named(failing: Callable[..., str], files: Path) -> None:
     (files / "ref").write_text(REFERENCE + "third\n", encoding="utf-8")
-    message = failing(capsys, "score", "bleu", "--generate", files / "generate.log", "--ref", files / "ref")
+    message = failing("score", "bleu", "--generate", files / "generate.log", "--ref", files / "ref")
     assert "It has no sentence 2 (counted from 0)" in message
 
 
-def test_baseline_of_another_length_is_named(capsys: pytest.CaptureFixture[str], files: Path) -> None:
+def test_baseline_of_another_length_is_named(failing: Callable[..., str], files: Path) -> None:
     (files / "base").write_text("one\n", encoding="utf-8")
     arguments = ["score", "bleu", "--hyp", files / "hyp", "--ref", files / "ref", "--baseline", files / "base"]
-    assert f"{files}/base has 1 sentences, but {files}/hyp has 2" in failing(capsys, *arguments)
+    assert f"{files}/base has 1 sentences, but {files}/hyp has 2" in failing(*arguments)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +218,7 @@ def test_baseline_of_another_length_is_named(capsys: pytest.CaptureFixture[str],
     ],
 )
 def test_unfit_input_is_one_line(
-    capsys: pytest.CaptureFixture[str],
+    failing: Callable[..., str],
     files: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
@@ -237,4 +227,4 @@ def test_unfit_input_is_one_line(
     monkeypatch.chdir(files)
     (files / "empty").touch()
     (files / "latin").write_bytes("schön\nb\n".encode("latin-1"))
-    assert re.search(message, failing(capsys, "score", "bleu", *arguments))
+    assert re.search(message, failing("score", "bleu", *arguments))
