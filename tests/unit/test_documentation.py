@@ -1,7 +1,8 @@
-"""README and docs/: commands that parse, files that exist."""
+"""README, RESULTS and docs/: commands that parse, files and headings that exist."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from pathlib import Path
@@ -11,10 +12,26 @@ import pytest
 from lmfusion.cli import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "RESULTS.md", *(ROOT / "docs").glob("*.md")])
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+LINK_TO_HEADING = re.compile(r"\]\(([^)#\s:]*)#([^)]+)\)")
 SHELL = (">", ">>", "<", "|", "&&", ";", "2>&1")
+
+
+def without_blocks(page: Path) -> str:
+    """A page's text without what it shows in blocks, where signs mean something else."""
+    return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub calls a page's headings: small letters, hyphens for spaces, no other signs, a number from the second on."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ (.*)$", without_blocks(page), re.MULTILINE):
+        name = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "]", heading).lower()).replace(" ", "-")
+        numbered = (f"{name}-{number}" for number in itertools.count(1))
+        found.add(next(each for each in itertools.chain([name], numbered) if each not in found))
+    return found
 
 
 def commands(page: Path) -> list[list[str]]:
@@ -49,7 +66,19 @@ def test_the_readmes_commands_are_those_of_the_pages_that_are_run() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_linked_files_exist(page: Path) -> None:
-    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for link in LINK.findall(text):
+    for link in LINK.findall(without_blocks(page)):
         if "://" not in link:
             assert (page.parent / link).exists(), link
+
+
+def test_a_headings_anchor_is_githubs(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# English–German, 2 + 3: `a_b`?\n\n```\n# none\n```\n## [More](x.md)\n## More\n", encoding="utf-8")
+    assert anchors(page) == {"englishgerman-2--3-a_b", "more", "more-1"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_linked_headings_exist(page: Path) -> None:
+    for link, anchor in LINK_TO_HEADING.findall(without_blocks(page)):
+        target = page.parent / link if link else page
+        assert anchor in anchors(target), f"{link}#{anchor}"
