@@ -20,12 +20,12 @@ SHELL = (">", ">>", "<", "|", "&&", ";", "2>&1")
 
 
 def without_blocks(page: Path) -> str:
-    """A page's text without what it shows in blocks, where signs mean something else."""
+    """Return a page's text without what it shows in blocks, where signs mean something else."""
     return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def anchors(page: Path) -> set[str]:
-    """What GitHub calls a page's headings: small letters, hyphens for spaces, no other signs, a number from the second on."""
+    """Return GitHub's names of a page's headings: small letters, hyphens for spaces, repeated ones numbered."""
     found: set[str] = set()
     for heading in re.findall(r"^#+ (.*)$", without_blocks(page), re.MULTILINE):
         name = re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "]", heading).lower()).replace(" ", "-")
