@@ -3,7 +3,7 @@
 fairseq's dictionaries begin with four symbols of its own, and its text files separate symbols by white space. So the
 pieces of a tokenizer become symbols in this order: the pieces in the roles of ``<s>``, ``<pad>``, ``</s>`` and
 ``<unk>`` under these names, then all others by their number. White space, backslashes and those four names inside a
-piece are written as ``\\3c;`` (the code point in hexadecimal), so that no two pieces have the same symbol.
+piece are written as ``\\3c;`` (:mod:`lmfusion.text.piece_symbols`), so that no two pieces have the same symbol.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from lmfusion.errors import InputError
 from lmfusion.text.import_transformers import import_transformers, quiet
 from lmfusion.text.model_settings import read_settings
+from lmfusion.text.piece_symbols import symbols_of
 from lmfusion.text.tokenizers_errors import ROLES, TokenizersErrors, check_table, first_line
 
 if TYPE_CHECKING:
@@ -234,17 +235,6 @@ def _with_roles(path: Path, loaded: Any) -> PieceTokenizer:
     if (most := max(numbers.values())) > MOST_PIECES:
         raise InputError(f"{path}: a piece of its tokenizer has the number {most:,}, and no model has as many.")
     pieces = sorted((number, piece) for piece, number in numbers.items() if number not in roles)
-    symbols = [*ROLES, *(escape(piece) for _, piece in pieces)]
+    symbols = [*ROLES, *symbols_of(tokenizer, [piece for _, piece in pieces])]
     opening = ROLES[:1] if front else ()
     return PieceTokenizer(tokenizer, symbols, [*roles, *(number for number, _ in pieces)], opening, bool(back))
-
-
-def escape(piece: str) -> str:
-    """Write a piece as a symbol without white space that is none of fairseq's own; different pieces stay different."""
-    if piece in ROLES:
-        return _code(piece[0]) + piece[1:]
-    return "".join(_code(char) if char.isspace() or char == "\\" else char for char in piece) or "\\;"
-
-
-def _code(char: str) -> str:
-    return f"\\{ord(char):x};"

@@ -43,8 +43,8 @@ def make_folder(tmp_path: Path) -> Callable[..., Path]:
 def make_bert(shake: Callable[..., Any]) -> Callable[..., BertLM]:
     """A tiny BERT in eval mode whose weights and biases are all random."""
 
-    def make(**changes: Any) -> BertLM:
-        lm = build({"family": "bert", **SIZES, **changes}, SYMBOLS)
+    def make(words: list[str] = SYMBOLS[4:-1], **changes: Any) -> BertLM:
+        lm = build({"family": "bert", **SIZES, **changes}, [*SYMBOLS[:4], *words, SYMBOLS[-1]])
         assert isinstance(lm, BertLM)
         made: BertLM = shake(lm).eval()
         return made

@@ -108,6 +108,22 @@ def test_a_folder_of_a_model_that_was_trained_here_is_read_again(
     assert [lm.symbols[number] for number in found.encode("w1 unheard w19")[0]] == "<s> w1 <unk> w19 </s>".split()
 
 
+def test_a_symbol_with_a_backslash_stays_what_it_is_in_the_training_text(
+    make_bert: Callable[..., BertLM], save_bert: Callable[[BertLM], Path], tmp_path: Path
+) -> None:
+    """As of prepared text, whose dictionary has it as it is; a piece of a tokenizer of one's own is escaped."""
+    names = ["w1", r"C:\tmp", "\\", r"\5c;", "w2"]
+    lm, ours, again = make_bert(names), tmp_path / "folder", tmp_path / "again.pt"
+    assert main(["hf", "export", str(save_bert(lm)), "--out", str(ours)]) == 0
+    assert main(["hf", "import", str(ours), "--out", str(again), "--dict", str(tmp_path / "dict.txt")]) == 0
+    found = lmfusion.load_lm(again)
+    assert found.symbols == lm.symbols
+    assert [line.split()[0] for line in (tmp_path / "dict.txt").read_text().splitlines()] == lm.symbols[4:]
+    text = " ".join(names)
+    assert found.encode(text).tolist() == lm.encode(text).tolist()
+    assert found.decode(found.encode(text)) == text
+
+
 def test_dropouts_and_the_longest_sentence_go_both_ways(make_folder: Callable[..., Path], tmp_path: Path) -> None:
     said = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.3, "max_position_embeddings": 24}
     folder, ours, back = make_folder(**said), tmp_path / "bert.pt", tmp_path / "back"

@@ -14,7 +14,8 @@ from fairseq.data.encoders import build_bpe
 
 import lmfusion
 from lmfusion import cli
-from lmfusion.text.huggingface import PieceTokenizer, escape
+from lmfusion.text.huggingface import PieceTokenizer
+from lmfusion.text.piece_symbols import escape
 from lmfusion.text.two_bpe import TwoBPE, TwoBPEConfig
 
 transformers = pytest.importorskip("transformers")
