@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import sentencepiece
@@ -9,8 +10,8 @@ import sentencepiece
 from lmfusion.lm.vocabulary import EOS, UNK, Vocabulary
 
 _SPACE = "\u2581"
-_WIDE = "\u3000"
-"""A space to sentencepiece if it normalizes text (as it does unless it is told not to), and else no space."""
+_NORMALIZER, _RULES = 3, 2
+"""Numbers of fields: the normalization in the file of a sentencepiece model, and its rules, none where it has none."""
 _SYMBOLS = "{why}: the tokenizer takes symbols with spaces between them, as the training text was encoded."
 _NO_BPE, _OTHER_BPE = "The model holds no BPE", "The package tokenizers has no BPE that splits text as the model's does"
 _MOSES = (
@@ -24,8 +25,8 @@ def piece_tokenizer(vocabulary: Vocabulary) -> tuple[Any, str]:
     """Return a tokenizer that makes a language model's ids of text, with </s> in front, and what to do before it.
 
     sentencepiece and the package tokenizers agree on BPE; where they do not on a piece of the vocabulary (symbols that
-    the user defined, pieces that the dictionary lacks) or on a space of another kind (text that is normalized), the
-    tokenizer takes symbols between spaces.
+    the user defined, pieces that the dictionary lacks), or where sentencepiece normalizes text (as it does unless it
+    is told not to), the tokenizer takes symbols between spaces.
 
     Args:
         vocabulary: of the language model.
@@ -36,7 +37,7 @@ def piece_tokenizer(vocabulary: Vocabulary) -> tuple[Any, str]:
     tokenizer = None
     if kit is not None and kit.bpe.get("_name") == "sentencepiece":
         processor = sentencepiece.SentencePieceProcessor(model_proto=kit.bpe_file)
-        made = _from_sentencepiece(processor, vocabulary)
+        made = None if _normalizes(kit.bpe_file) else _from_sentencepiece(processor, vocabulary)
         tokenizer = made if made is not None and _agrees(made, processor) else None
     if kit is not None and tokenizer is not None:
         about = _about(kit.tokenizer)
@@ -93,9 +94,38 @@ def _agrees(tokenizer: Any, processor: sentencepiece.SentencePieceProcessor) -> 
     """Return True if both split the text of every piece, and of every two neighbours, in the same way."""
     plain = [processor.id_to_piece(number).replace(_SPACE, " ") for number in range(processor.get_piece_size())]
     known = tokenizer.get_vocab()
-    texts = [*plain, *(first + between + second for between in ("", _WIDE) for first, second in zip(plain, plain[1:]))]
+    texts = [*plain, *(first + second for first, second in zip(plain, plain[1:]))]
     return all(
         [symbol for symbol in tokenizer.encode(text, add_special_tokens=False).tokens if symbol != UNK]
         == [symbol for symbol in " ".join(processor.encode(text, out_type=str)).split() if symbol in known]
         for text in texts
     )
+
+
+def _normalizes(model: bytes) -> bool:
+    """Return True if a sentencepiece model changes text before it splits it, which no piece of its shows."""
+    return any(rules for spec in _fields(model, _NORMALIZER) for rules in _fields(spec, _RULES))
+
+
+def _fields(message: bytes, wanted: int) -> Iterator[bytes]:
+    """Yield the contents of a field in a message of protocol buffers, for which sentencepiece needs no package."""
+    place = 0
+
+    def number() -> int:
+        nonlocal place
+        value = shift = 0
+        while True:
+            byte = message[place]
+            place, value, shift = place + 1, value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+
+    while place < len(message):
+        field, kind = divmod(number(), 8)
+        if kind == 0:
+            number()
+            continue
+        length = {1: 8, 5: 4}.get(kind) or number()
+        if (field, kind) == (wanted, 2):
+            yield message[place : place + length]
+        place += length

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,6 +81,20 @@ def test_a_model_that_splits_otherwise_takes_its_symbols(
     assert tokenizer.encode(" ".join([*symbols, "unheard"])).ids == [2, *range(4, len(vocabulary)), 3]
     assert "holds no BPE" not in about
     assert "Moses" not in about, "symbols are not tokenized"
+
+
+@pytest.mark.parametrize("rules", ["41\t61\n", "2026\t2C\n"], ids=["A is a", "… is a comma"])
+def test_a_normalization_of_ones_own_takes_symbols(
+    make_vocabulary: Callable[..., Vocabulary], tmp_path: Path, rules: str
+) -> None:
+    """It changes no piece, and no space: the text that it was learned from was changed before."""
+    (tmp_path / "rules.tsv").write_text(rules)
+    settings = {"model_type": "bpe", "normalization_rule_tsv": str(tmp_path / "rules.tsv")}
+    vocabulary = make_vocabulary(**settings)
+    tokenizer, about = piece_tokenizer(vocabulary)
+    assert vocabulary.encode("A…").tolist() != make_vocabulary(**PLAIN).encode("A…").tolist(), "the rule is a rule"
+    assert tokenizer.encode(" ".join(vocabulary.symbols[4:])).ids == [2, *range(4, len(vocabulary))]
+    assert "holds no BPE" not in about
 
 
 def test_a_model_without_a_bpe_says_so() -> None:
