@@ -108,7 +108,8 @@ def train(asked: Asked) -> list[str]:
     """Do it all; what is finished is not done again.
 
     Returns:
-        The names of the rows and language models that failed, with the last words of each printed.
+        The names of the rows and language models that failed, with the last words of each printed, and of the rows
+        whose folders could not be read for the report.
 
     Raises:
         InputError: something is wrong before anything is trained.
@@ -124,8 +125,8 @@ def train(asked: Asked) -> list[str]:
     failed += _run(asked, possible, fixed.numbers, where, asked.out)
     rows = dict.fromkeys([*asked.rows, *scripts.rows()])  # those of earlier commands, too
     done = [row for row in rows if (asked.out / row / SCORES_FILE).is_file()]
-    if done:
-        _report(replace(asked, rows=done))
+    if done and not _report(replace(asked, rows=done)):
+        failed += [row for row in possible if row not in failed and _is_damaged(asked.out / row)]
     return failed
 
 
@@ -138,7 +139,23 @@ def _say(asked: Asked, fixed: Plan, where: Places) -> None:
     print(f"  numbers: {json.dumps(fixed.numbers)}", flush=True)
 
 
-def _report(asked: Asked) -> None:
+def _is_damaged(folder: Path) -> bool:
+    """Return True if a row's folder cannot be read; the report has said what is wrong."""
+    from lmfusion.report.page.find import Found
+    from lmfusion.report.page.notices import BAD_INPUT, Notices
+    from lmfusion.report.page.read_run import read_run
+
+    notices = Notices()
+    read_run(Found(folder, folder.name), notices)
+    return bool(notices.of_kind(BAD_INPUT))
+
+
+def _report(asked: Asked) -> bool:
+    """Write the report; return False if it lacks something that could not be read.
+
+    Raises:
+        InputError: there is none.
+    """
     lms = [scripts.run_folder(script, asked.data) for script in asked.lms() if script != scripts.REVERSE]
     # A row that is done holds its language model, whose own folder may have been deleted.
     folders = [*asked.rows, *(name for name in lms if (asked.out / name).is_dir())]
@@ -152,6 +169,8 @@ def _report(asked: Asked) -> None:
         if _written(page) == before:
             raise InputError(f"the report failed; what it said is above. Rows and scores are whole in {asked.out}.")
         print(f"{page} has all the rows, but for what it could not read of them (see above).", flush=True)
+        return False
+    return True
 
 
 def _written(path: Path) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -89,6 +90,29 @@ def test_a_damaged_row_of_an_earlier_command_is_named_and_the_others_are_reporte
     said = [line for line in capfd.readouterr().err.splitlines() if str(damaged.parent) in line]
     assert len(said) == 1
     assert "12.2" in (asked.out / "report" / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("record", ["{", '{"name": "src_elmo", "steps": {}}'], ids=["cut", "half-written"])
+def test_a_row_of_this_command_whose_record_is_damaged_has_failed(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, record: str
+) -> None:
+    """The report says so, and has the other rows."""
+    reference = asked.data.text("test", "fr")
+    reference.parent.mkdir(parents=True, exist_ok=True)
+    reference.write_text("une maison\n", encoding="utf-8")
+    for row in ("baseline", "src_elmo", "shared"):
+        finished(asked.out / row, reference, 12.25)
+    for row in ("src_elmo", "shared"):  # the latter of an earlier command
+        (asked.out / row / "run.json").write_text(record, encoding="utf-8")
+
+    def report(words: list[str], check: bool) -> SimpleNamespace:
+        page = Path(words[words.index("--out") + 1]) / "report.html"
+        page.parent.mkdir()
+        page.write_text("", encoding="utf-8")
+        return SimpleNamespace(returncode=2)
+
+    monkeypatch.setattr("lmfusion.rows.train.subprocess.run", report)
+    assert train.train(replace(asked, rows=["baseline", "src_elmo"])) == ["src_elmo"]
 
 
 def test_a_report_that_is_not_written_is_an_error(asked: Asked) -> None:
