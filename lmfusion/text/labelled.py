@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lmfusion.text.printable import unless_unseen
 from lmfusion.text.quoted_table import fields_of, rows_of
 from lmfusion.text.textio import DataError, read_lines
 
@@ -176,7 +177,7 @@ def _with_label(path: Path, rows: list[tuple[int, dict[str, str]]], name: str) -
 
 
 def _example(path: Path, number: int, values: dict[str, str], columns: Columns) -> Example:
-    texts = tuple(" ".join(values[name].split()) for name in columns.texts)
+    texts = tuple(unless_unseen(" ".join(values[name].split())) for name in columns.texts)
     for name, text in zip(columns.texts, texts):
         if not text:
             raise DataError(f"{path}, line {number}: the text in column {name!r} is empty.")
@@ -220,7 +221,7 @@ def read_texts(path: Path, texts: int) -> tuple[Columns | None, list[Example]]:
         return read_examples(path, labelled=False)
     examples = []
     for number, line in enumerate(read_lines(path), start=1):
-        parts = tuple(" ".join(part.split()) for part in line.split("\t"))
+        parts = tuple(unless_unseen(" ".join(part.split())) for part in line.split("\t"))
         if len(parts) != texts or not all(parts):
             raise DataError(f"{path}, line {number}: give {texts} text{'s with a tab between' if texts > 1 else ''}.")
         examples.append(Example(number, parts))

@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 import unicodedata
 
+_UNSEEN = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
+"""Soft hyphens, joiners, marks of direction and spaces without width."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def printable(text: str) -> str:
     """Return text with a space for each stretch of line ends and other control characters."""
     return _CONTROL.sub(" ", text)
+
+
+def unless_unseen(text: str) -> str:
+    """Return a text, or an empty one where nothing of it is seen: white space and characters without width."""
+    return text if _UNSEEN.sub("", text).strip() else ""
 
 
 def standing_alone(text: str) -> str:

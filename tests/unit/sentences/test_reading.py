@@ -46,6 +46,8 @@ def test_columns_are_found_by_their_names(tmp_path: Path, name: str) -> None:
     ("text", "message"),
     [
         ("sentence\tlabel\nfine\t1\n \t0\n", "line 3: the text in column 'sentence' is empty"),
+        ("sentence\tlabel\nfine\t1\n\u200b\ufeff \u2060\t0\n", "line 3: the text in column 'sentence' is empty"),
+        ("sentence1\tsentence2\tsimilarity\na\t\u200d\t1\n", "line 2: the text in column 'sentence2' is empty"),
         ("sentence\tlabel\nfine\n", "line 2: 1 columns, and the first line has 2"),
         ("sentence\tlabel\nfine\t\ngood\t \n", "line 2: the label is empty, as in all rows"),
         ("id\tlabel\n1\t1\n", "there are id, label"),
@@ -145,3 +147,8 @@ def test_plain_lines_and_named_columns_to_be_labelled(tmp_path: Path) -> None:
     assert read_texts(written(tmp_path, "id\tsentence\n7\tfine\n"), 1)[1][0].texts == ("fine",)
     with pytest.raises(InputError, match="line 2"):
         read_texts(written(tmp_path, "one\n\n"), 1)
+    for text, texts in (("one\n\u200b\n", 1), ("one\ttwo\nthree\t\u2060 \ufeff\n", 2)):
+        with pytest.raises(InputError, match="line 2"):
+            read_texts(written(tmp_path, text), texts)
+    (example,) = read_texts(written(tmp_path, "\u0645\u06cc\u200c\u0631\n"), 1)[1]
+    assert example.texts == ("\u0645\u06cc\u200c\u0631",), "a joiner inside a word stays"
