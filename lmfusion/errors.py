@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -12,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")  # all but tabs and line ends
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Error numbers of a full disk, a used-up quota and a file that is too large."""
 _ENDING = signal.SIGINT, signal.SIGTERM
 
 
@@ -71,7 +74,8 @@ def describe_os_error(error: OSError) -> str:
     name = error.filename or "the output"
     if isinstance(error, FileExistsError):
         return f"{name}: is a file, where a folder is needed. Give another name. Nothing that was complete is lost."
-    return f"{name}: {error.strerror or error}. Nothing that was complete is lost."
+    fix = " Make room on its disk, or give another folder." if error.errno in NO_SPACE else ""
+    return f"{name}: {error.strerror or error}.{fix} Nothing that was complete is lost."
 
 
 @contextmanager

@@ -12,15 +12,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from lmfusion.checkpoint.locks import try_lock
-from lmfusion.errors import InputError, check_name
+from lmfusion.errors import NO_SPACE, InputError, check_name
 
 logger = logging.getLogger(__name__)
 
 UNFINISHED = ".unfinished"
 """Ending of a file that is being written; before it stands the number of the process that writes it."""
-
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Error numbers of a full disk, a used-up quota and a file that is too large."""
 
 
 class CannotWriteError(InputError):

@@ -22,8 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lmfusion.checkpoint.atomic_files import NO_SPACE
-from lmfusion.errors import InputError
+from lmfusion.errors import NO_SPACE, InputError
 from lmfusion.text.json_text import parse
 
 _RECORD = np.dtype([("key", "S32"), ("start", "<i8"), ("tokens", "<i8"), ("sum", "<u4")])

@@ -6,7 +6,6 @@ name only when it is complete, so a killed step leaves nothing that looks finish
 
 from __future__ import annotations
 
-import errno
 import gzip
 import lzma
 import os
@@ -19,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TextIO, cast
 
-from lmfusion.errors import InputError, check_name
+from lmfusion.errors import NO_SPACE, InputError, check_name
 from lmfusion.text.codes import conversion
 
 BAD_COMPRESSION = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError)
@@ -30,7 +29,6 @@ UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """First bytes of a file in that encoding, its mark."""
 LONGEST_LINE = 1 << 26
 """Bytes."""
-OUT_OF_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class DataError(InputError):
@@ -191,7 +189,7 @@ def run_command(main: Callable[[], None]) -> int:
 def describe_os_error(error: OSError) -> str:
     """Say what the system refused, for which file, and what to do."""
     name = error.filename or "the output"
-    if error.errno in OUT_OF_SPACE:
+    if error.errno in NO_SPACE:
         return (
             f"{name}: {error.strerror}. Free some space or choose another output folder, then run "
             f"the same command again; finished steps are kept."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,23 @@ def test_predictions_do_not_take_the_place_of_what_is_labelled(
     assert main(words) == 2
     assert "mine.tsv" in capsys.readouterr().err
     assert path.read_text(encoding="utf-8").startswith("sentence")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG], ids=errno.errorcode.get)
+def test_a_full_disk_is_told_with_the_file_and_to_make_room(
+    failing: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    file = str(tmp_path / "out" / "bpe" / "train.en.partial")
+
+    def make(*_: object) -> None:
+        raise OSError(number, os.strerror(number), file)
+
+    monkeypatch.setattr("lmfusion.text.own_data.make", make)
+    monkeypatch.setattr("lmfusion.cli._discard_output", lambda: None)  # of this process
+    said = failing("data", "--pairs", tmp_path / "train.en", tmp_path / "train.fr", "--out", tmp_path / "out")
+    assert file in said
+    assert "room" in said
+    assert "room" not in describe_os_error(OSError(errno.EACCES, os.strerror(errno.EACCES), file))
 
 
 @pytest.mark.parametrize("words", ["train d --rows x --set A=1 --set B=2 C=3", "score buckets --hyp a=A --hyp b=B"])
