@@ -5,16 +5,21 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import lmfusion
+from lmfusion.checkpoint.finding import find_checkpoint
 from lmfusion.commands.parsers import add_command, add_user_dir
 from lmfusion.errors import InputError
 
 if TYPE_CHECKING:
     from lmfusion.consumers.heads import HeadSpec
     from lmfusion.inference.predicting import Prediction
+
+_KINDS = (".pt", ".json", ".log", ".hyp")
+"""Endings of a run's files."""
 
 
 def add(commands: Any) -> None:
@@ -50,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
     if not path.is_file():
         raise InputError(f"--input {path}: there is no such file.")
     if args.output:
-        refuse_overwriting(Path(args.output), [path, Path(args.model)])
+        refuse_overwriting(Path(args.output), [path, Path(args.model), *_files_of(Path(args.model))])
     for name in ("fairseq", "lmfusion"):
         logging.getLogger(name).setLevel(logging.WARNING)
     lmfusion.install()
@@ -67,6 +72,13 @@ def run(args: argparse.Namespace) -> None:
     else:
         _write(sys.stdout, spec, found)
     _measure(spec, found, [example.label for example in examples])
+
+
+def _files_of(model: Path) -> Iterator[Path]:
+    """Yield the files of a model's run: checkpoints, records, logs and outputs, but no tables of predictions."""
+    inner = find_checkpoint(model).parent
+    for folder in {inner, inner.parent if inner.name == "checkpoints" else inner / "checkpoints"}:
+        yield from (each for kind in _KINDS for each in folder.glob(f"*{kind}"))
 
 
 def _measure(spec: HeadSpec, found: list[Prediction], labels: list[str | None]) -> None:

@@ -66,6 +66,26 @@ def test_predictions_do_not_take_the_place_of_what_is_labelled(
     assert path.read_text(encoding="utf-8").startswith("sentence")
 
 
+RUN = ["checkpoint_best.pt", "checkpoints/checkpoint3.pt", "run.json", "scores.json", "train.log", "test.hyp"]
+
+
+@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("model", ["run", "run/checkpoint_best.pt", "run/checkpoints/checkpoint3.pt"])
+def test_predictions_do_not_take_the_place_of_a_file_of_the_run(
+    failing: Callable[..., str], tmp_path: Path, model: str, name: str
+) -> None:
+    for each in RUN:
+        (tmp_path / "run" / each).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "run" / each).write_text("kept", encoding="utf-8")
+    (tmp_path / "new.txt").write_text("fine\n", encoding="utf-8")
+    output = tmp_path / "run" / name
+    assert name in failing("predict", tmp_path / model, "--input", tmp_path / "new.txt", "--output", output)
+    assert output.read_text(encoding="utf-8") == "kept"
+    assert sorted(path.name for path in output.parent.iterdir() if path.is_file()) == sorted(
+        Path(each).name for each in RUN if (tmp_path / "run" / each).parent == output.parent
+    )
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG], ids=errno.errorcode.get)
 def test_a_full_disk_is_told_with_the_file_and_to_make_room(
     failing: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
