@@ -73,9 +73,17 @@ def check_fields(
     for name in values.keys() & kinds.keys():
         if not _fits(kinds[name], values[name], as_text):
             raise InputError(
-                f"{path} is damaged or not what it says: {name} of its configuration is {str(values[name])[:100]!r} "
+                f"{path} is damaged or not what it says: {name} of its configuration is {_shown(values[name])!r} "
                 f"({type(values[name]).__name__}), not {_named(kinds[name])}. Nothing of it was used."
             )
+
+
+def _shown(value: Any) -> str:
+    """Return the beginning of a value as text; Python writes no number of over 4,300 digits."""
+    try:
+        return str(value)[:100]
+    except ValueError:
+        return "a number of thousands of digits"
 
 
 def _named(kind: Any) -> str:

@@ -31,7 +31,7 @@ def read_side(name: str, stored: Any) -> dict[str, Any]:
     """
     try:
         values = json.loads(stored) if isinstance(stored, str) else stored or {}
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of over 4,300 digits is no JSONDecodeError
         raise InputError(f"its {name} is damaged ({first_line(error)}). Copy or train it again.") from error
     if not isinstance(values, dict) or not all(isinstance(values.get(key, {}), dict) for key in ("lm", "reading")):
         raise InputError(f"its {name} is damaged (it describes no language model). Copy or train it again.")

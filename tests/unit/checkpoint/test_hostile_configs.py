@@ -14,10 +14,11 @@ from fairseq import checkpoint_utils
 
 from lmfusion import cli
 from lmfusion.checkpoint.budget import SPARE
-from lmfusion.checkpoint.config_types import check_types
+from lmfusion.checkpoint.config_types import check_fields, check_types
 from lmfusion.checkpoint.contents import check_contents
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
+from lmfusion.lm.description import check_described
 from lmfusion.lm.loading import build as build_lm
 from lmfusion.lm.loading import describe
 
@@ -94,6 +95,20 @@ def test_values_of_a_task_and_a_criterion_are_checked_too() -> None:
 def test_the_type_that_belongs_there_is_named(name: str) -> None:
     with pytest.raises(InputError, match=r"decoder_layers of its configuration is 'x' \(str\), not int\."):
         check_types(HERE, {"cfg": {"model": {"_name": name, "decoder_layers": "x"}}})
+
+
+@pytest.mark.parametrize("name", ["src_lm_config", "tgt_lm_config", "prefix_lm_config"])
+def test_a_number_of_more_digits_than_python_reads_is_named(name: str) -> None:
+    stored = '{"lm": {"family": "causal", "decoder_layers": ' + "9" * 5000 + "}}"
+    with pytest.raises(InputError, match=name):
+        check_described(HERE, {"cfg": {"model": {"_name": "x", name: stored}}, "model": {}})
+
+
+@pytest.mark.parametrize("field", ["encoder_layers", "encoder_layers_to_keep"])
+def test_a_number_of_more_digits_than_python_writes_is_named(field: str) -> None:
+    for value in (10**5000, [10**5000, "x"]):
+        with pytest.raises(InputError, match=field):
+            check_fields(HERE, {field: value}, {field: list[int]})
 
 
 @pytest.mark.parametrize("name", [["transformer"], {"a": 1}, 5], ids=str)
