@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +11,6 @@ from typing import Any
 import torch
 from fairseq import checkpoint_utils, hub_utils
 from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
-from fairseq.utils import split_paths
 from omegaconf import OmegaConf, open_dict
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
@@ -23,17 +21,19 @@ from lmfusion.described import translates, why_no_translator
 from lmfusion.errors import InputError, naming
 from lmfusion.inference.search_settings import (
     check_languages,
+    check_limits,
     check_overrides,
     check_settings,
     check_text,
     check_texts,
+    check_tokens,
     why_it_ended,
 )
 from lmfusion.inference.unknown_symbols import of_model
 from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
 from lmfusion.text.kit import from_state
-from lmfusion.text.named_files import given_bpe, refuse_addresses
+from lmfusion.text.named_files import data_folders, given_bpe, refuse_addresses
 from lmfusion.text.opening import clean
 
 _ODD_CONTENT = (
@@ -131,10 +131,11 @@ class Translator(hub_utils.GeneratorHubInterface):
             **kwargs: settings of the search (``lenpen=0.6``).
 
         Raises:
-            InputError: if ``beam`` is below 1, or the search does not have such a setting.
+            InputError: if ``beam`` is below 1, the search does not have such a setting, or a sentence has no tokens.
         """
         check_beam(beam)
         check_settings(kwargs)
+        check_tokens(tokenized_sentences)
         if not len(tokenized_sentences):
             return []
         try:
@@ -204,7 +205,7 @@ def _build(checkpoint: Path, state: dict[str, Any], overrides: dict[str, Any]) -
             own = dict(zip(("source_lang", "target_lang"), kit.languages))
             check_languages(own, overrides)
             overrides = {"data": unpacked, **own, **overrides}
-        folders = _folders(state["cfg"]["task"], overrides)
+        folders = data_folders(state["cfg"]["task"], overrides)
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task(
             [str(checkpoint)], arg_overrides={**overrides, "data": folders}
         )
@@ -217,25 +218,9 @@ def _build(checkpoint: Path, state: dict[str, Any], overrides: dict[str, Any]) -
                     cfg[name] = {**section, **{key: value for key, value in overrides.items() if key in section}}
                 else:
                     refuse_addresses(name, cfg[name], overrides)
-        return Translator(cfg, task, models).eval()
-
-
-def _folders(task: dict[str, Any], overrides: dict[str, Any]) -> str:
-    """Return the data folders, of which the first has the dictionaries, as fairseq wants them.
-
-    Raises:
-        InputError: it has them not.
-    """
-    folders = split_paths(str(overrides.get("data") or task["data"]))
-    for side in ("source", "target"):
-        language = overrides.get(f"{side}_lang") or task[f"{side}_lang"]
-        dictionary = Path(folders[0]) / f"dict.{language}.txt"
-        if not dictionary.is_file():
-            raise InputError(
-                f"{dictionary} does not exist, and without its dictionaries a model cannot read or write text: give "
-                f'the folder that fairseq-preprocess made, load_model(..., data="…").'
-            )
-    return os.pathsep.join(str(Path(folder).resolve()) for folder in folders)
+        translator = Translator(cfg, task, models).eval()
+        check_limits(translator.max_positions)
+        return translator
 
 
 def _completed(cfg: Any, overrides: Mapping[str, Any]) -> Any:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import math
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
 from fairseq.registry import REGISTRIES
 from omegaconf import DictConfig, OmegaConf
-from torch import nn
+from torch import Tensor, nn
 
 from lmfusion.errors import InputError
 
@@ -58,6 +58,37 @@ def check_text(sentence: Any, name: str = "a sentence") -> None:
     except UnicodeEncodeError as error:
         half = sentence[error.start]
         raise InputError(f"{name} has {half!r}, which is no character: give text, decoded as UTF-8.") from error
+
+
+def check_tokens(sentences: Any) -> None:
+    """Refuse a sentence that is no row of ids, or has none, not even the </s> of an empty text.
+
+    Args:
+        sentences: rows of ids, or one.
+
+    Raises:
+        InputError: naming it.
+    """
+    alone = isinstance(sentences, Tensor) and sentences.dim() == 1
+    for number, tokens in enumerate([sentences] if alone else sentences):
+        if not isinstance(tokens, Tensor) or tokens.dim() != 1:
+            raise InputError(f"sentence {number} is a {type(tokens).__name__}: give a row of ids, as encode gives it.")
+        if not len(tokens):
+            raise InputError(f"sentence {number} has no tokens: give ids that end in </s>, as encode gives them.")
+
+
+def check_limits(limits: Sequence[Any]) -> None:
+    """Refuse a model that takes no token at all.
+
+    Args:
+        limits: tokens of the longest source and target.
+
+    Raises:
+        InputError: naming the limit.
+    """
+    for side, limit in zip(("source", "target"), limits):
+        if limit < 1:
+            raise InputError(f"max_{side}_positions {limit} would leave no room for a word: give a number above 0.")
 
 
 def check_settings(given: Mapping[str, Any]) -> None:

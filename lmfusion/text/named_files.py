@@ -1,11 +1,14 @@
-"""BPE and tokenizer of a checkpoint that does not hold them: it names their files, of which none may be fetched."""
+"""What a checkpoint names that does not hold it: dictionaries, and files of BPE and tokenizer; none may be fetched."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
+from fairseq.utils import split_paths
 from omegaconf import DictConfig
 
 from lmfusion.errors import InputError
@@ -56,3 +59,25 @@ def given_bpe(cfg: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     if path is None or (cfg.bpe is not None and cfg.bpe.get("_name")):
         return {}
     return {"_name": "sentencepiece", "sentencepiece_enable_sampling": False, "sentencepiece_model": str(path)}
+
+
+def data_folders(task: Mapping[str, Any], overrides: Mapping[str, Any]) -> str:
+    """Return the data folders, of which the first has the dictionaries, as fairseq wants them.
+
+    Args:
+        task: its configuration in a checkpoint.
+        overrides: values that the user gave.
+
+    Raises:
+        InputError: it has them not.
+    """
+    folders = split_paths(str(overrides.get("data") or task["data"]))
+    for side in ("source", "target"):
+        language = overrides.get(f"{side}_lang") or task[f"{side}_lang"]
+        dictionary = Path(folders[0]) / f"dict.{language}.txt"
+        if not dictionary.is_file():
+            raise InputError(
+                f"{dictionary} does not exist, and without its dictionaries a model cannot read or write text: give "
+                f'the folder that fairseq-preprocess made, load_model(..., data="…").'
+            )
+    return os.pathsep.join(str(Path(folder).resolve()) for folder in folders)

@@ -19,9 +19,9 @@ import lmfusion
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
 from lmfusion.fusion.denoiser import CODES
-from lmfusion.inference import hub
 from lmfusion.inference.hub import Translator
 from lmfusion.inference.search_settings import check_overrides
+from lmfusion.text.named_files import data_folders
 
 EOS = 2
 SHIPPED = Path(__file__).resolve().parents[3] / "pretrained" / "en-de.lmf"
@@ -79,9 +79,9 @@ def test_dictionaries_are_those_of_the_folders_and_languages_that_are_given(tmp_
         (folders[0] / f"dict.{language}.txt").touch()
     task = {"data": "gone", "source_lang": None, "target_lang": None}
     overrides = {"data": os.pathsep.join(map(str, folders)), "source_lang": "en", "target_lang": "de"}
-    assert hub._folders(task, overrides) == overrides["data"]
+    assert data_folders(task, overrides) == overrides["data"]
     with pytest.raises(InputError, match=r"first/dict\.tr\.txt does not exist"):
-        hub._folders(task, {**overrides, "target_lang": "tr"})
+        data_folders(task, {**overrides, "target_lang": "tr"})
 
 
 @pytest.mark.parametrize(("bad", "near"), [("dropuot", "dropout"), ("sentencepiece", "sentencepiece_model")])
