@@ -108,7 +108,7 @@ def _lines(plan: Plan, asked: Asked) -> list[str]:
         found.append(f"  {'reading':<28}{plan.read_macs / 1e6:>13,.1f} million")
     if plan.write_macs is not None:
         found.append(f"  {'writing':<28}{plan.write_macs / 1e6:>13,.1f} million")
-    return [*found, "", *_time_lines(plan, asked), "", *_disk_lines(plan)]
+    return [*found, "", *_time_lines(plan, asked), "", *_disk_lines(plan, asked)]
 
 
 def _time_lines(plan: Plan, asked: Asked) -> list[str]:
@@ -121,10 +121,13 @@ def _time_lines(plan: Plan, asked: Asked) -> list[str]:
     ]
 
 
-def _disk_lines(plan: Plan) -> list[str]:
+def _disk_lines(plan: Plan, asked: Asked) -> list[str]:
     kept = plan.checkpoints * plan.checkpoint_bytes
     found = ["disk"]
     if plan.data_bytes is not None:
         found.append(f"  {'binarized text':<28}{plan.data_bytes / 1e9:>13.2f} GB")
     size = f"{plan.checkpoints} of {plan.checkpoint_bytes / 1e9:.2f} GB"
-    return [*found, f"  {'checkpoints':<28}{kept / 1e9:>13.2f} GB  ({size})"]
+    found.append(f"  {'checkpoints':<28}{kept / 1e9:>13.2f} GB  ({size})")
+    if plan.epochs is None and "--no-epoch-checkpoints" not in asked.flags:
+        found.append("  without those of epochs, of which --tokens or --data would tell the number")
+    return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -84,7 +85,7 @@ def prepared(data: str, target: str | None = None) -> Text:
     tokens = sentences = 0
     languages: tuple[str, str] | None = None
     for folder in folders:
-        found = sorted(path.with_suffix("") for path in folder.glob("train*.idx"))
+        found = sorted(path.with_suffix("") for path in (*folder.glob("train.idx"), *folder.glob("train.*.idx")))
         if not found or not MMapIndexedDataset.exists(str(found[-1])):
             fix = instead(folders_with(folder, "train*.idx"), "what fairseq-preprocess made")
             raise InputError(f"{folder} has no training text (train*.idx): give {fix}.")
@@ -93,11 +94,23 @@ def prepared(data: str, target: str | None = None) -> Text:
             first, _, second = parts[1].partition("-")
             languages = (second, first) if target == first else (first, second)
             found = [folder / f"train.{parts[1]}.{languages[1]}"]
-        sizes = _sizes(found[-1].with_name(f"{found[-1].name}.idx"))
-        tokens, sentences = tokens + int(sizes.sum()), sentences + len(sizes)
+        for index in _indices(found[-1]):
+            sizes = _sizes(index)
+            tokens, sentences = tokens + int(sizes.sum()), sentences + len(sizes)
     if not folders:
         raise InputError("--data names no folder: give what fairseq-preprocess made.")
     return Text(data, languages, tokens, sentences, 2 if languages else 1, len(folders))
+
+
+def _indices(first: Path) -> Iterator[Path]:
+    """Yield the indices that fairseq reads as one text: of train, then train1, train2 … up to the first that lacks."""
+    rest = first.name.removeprefix("train")
+    yield first.with_name(f"train{rest}.idx")
+    for number in count(1):
+        index = first.with_name(f"train{number}{rest}.idx")
+        if not index.is_file():
+            return
+        yield index
 
 
 def _sizes(index: Path) -> NDArray[np.int32]:

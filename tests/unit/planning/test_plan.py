@@ -223,6 +223,19 @@ def test_precision_is_that_of_the_flags(tmp_path: Path) -> None:
     assert (held.weight, held.copies) == (2, 0)
 
 
+def test_where_epochs_are_not_known_it_is_said_that_their_checkpoints_are_not_counted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def said(tokens: str, more: str) -> tuple[int, bool]:
+        assert cli.main(f"plan --types {TYPES} {tokens} -- {LM} {more}".split()) == 0
+        shown = capsys.readouterr().out.partition("\ndisk\n")[2]
+        return int(shown.partition("(")[2].split()[0]), "epochs" in shown
+
+    assert said("", "") == (2, True)
+    assert said("", "--no-epoch-checkpoints") == (2, False)
+    assert said("--tokens 100", "") == (4, False), "5 updates of 40 tokens are two epochs"
+
+
 def test_less_than_a_token_is_one(capsys: pytest.CaptureFixture[str]) -> None:
     words = f"plan --types {TYPES} --length {LENGTH} --tokens 0.5 --json -- {LM}"
     assert cli.main(words.split()) == 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from fairseq.data import Dictionary, indexed_dataset
+from fairseq.data import Dictionary, data_utils, indexed_dataset
 
 from lmfusion import cli
 from lmfusion.errors import InputError
@@ -43,6 +43,23 @@ def test_pairs_translated_the_other_way_are_as_long_as_the_other_side(tmp_path: 
 def test_text_of_one_language_is_that_of_all_shards(tmp_path: Path) -> None:
     data = f"{binarize(tmp_path / 'a', train=[3, 4])}:{binarize(tmp_path / 'b', train=[5])}"
     assert prepared(data) == Text(data, None, 12, 3, 1, 2)
+
+
+def test_parts_that_fairseq_reads_as_one_text_are_counted_up_to_a_gap(tmp_path: Path) -> None:
+    """It reads train, train1, train2 … until one is missing."""
+    data = str(binarize(tmp_path / "a", train=[3, 4], train1=[5], train2=[6, 7], train4=[100]))
+    assert prepared(data) == Text(data, None, 25, 5, 1, 1)
+    pairs = binarize(tmp_path / "b", train__en_de__de=[3, 4], train__en_de__en=[7, 9])
+    binarize(pairs, train1__en_de__de=[5], train1__en_de__en=[11])
+    assert prepared(str(pairs)) == Text(str(pairs), ("en", "de"), 12, 3, 2, 1)
+    assert prepared(str(pairs), "en") == Text(str(pairs), ("de", "en"), 27, 3, 2, 1)
+    loaded = data_utils.load_indexed_dataset(f"{data}/train", None, "mmap", combine=True)
+    assert (len(loaded), int(loaded.sizes.sum())) == (5, 25)
+
+
+def test_a_text_that_fairseq_would_not_find_is_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no training text"):
+        prepared(str(binarize(tmp_path / "a", train1=[3])))
 
 
 @pytest.mark.parametrize("data", ["", ":"])
