@@ -17,7 +17,7 @@ from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModelBase
 
 from lmfusion.checkpoint.finding import find_checkpoint
-from lmfusion.checkpoint.reading import read_checkpoint
+from lmfusion.checkpoint.reading import first_line, read_checkpoint
 from lmfusion.described import translates
 from lmfusion.errors import InputError
 from lmfusion.inference.ctranslate_check import compare
@@ -169,6 +169,8 @@ class CTranslator:
             content = parse((folder / TEXT).read_text(encoding="utf-8"))
             content["bpe_file"] = kits.to_tensor((folder / BPE).read_bytes())
             self._longest = int(content["source_positions"])
+            if self._longest < 1:
+                raise ValueError(f"source_positions {self._longest}")
             self._known = _vocabulary(folder) - {UNKNOWN}
             kit = kits.from_state(folder / TEXT, {kits.ENTRY: {**content, "languages": [], "dictionaries": []}})
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
@@ -181,8 +183,8 @@ class CTranslator:
         kind, threads = "int8" if int8 else "default", openmp_threads()
         try:
             self._translator = library.Translator(str(folder), device=device, compute_type=kind, intra_threads=threads)
-        except (RuntimeError, ValueError) as error:
-            raise InputError(f"{folder} cannot be read by CTranslate2: {error}.") from error
+        except (RuntimeError, ValueError, LookupError, ArithmeticError, MemoryError) as error:
+            raise InputError(f"{folder} cannot be read by CTranslate2: {first_line(error)}.") from error
 
     def translate_lines(
         self, lines: Iterable[str], search: Search, *, ahead: bool = True, done: Done | None = None

@@ -135,6 +135,8 @@ def from_state(path: str | Path, state: Mapping[str, Any]) -> TextKit | None:
         )
         if len(kit.languages) != len(kit.dictionaries) or len(kit.languages) not in (0, 2):
             raise ValueError(f"{len(kit.dictionaries)} dictionaries of {len(kit.languages)} languages")
+        if len(set(kit.languages)) < len(kit.languages):
+            raise ValueError(f"both sides are called {kit.languages[0]}")  # and so would their dictionaries' files
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise InputError(
             f"{path} is damaged or not what it says: its entry {ENTRY!r}, of BPE and dictionaries, is none ({error})."

@@ -13,7 +13,7 @@ import sentencepiece
 
 from lmfusion.errors import InputError
 from lmfusion.inference import ctranslate
-from lmfusion.inference.ctranslate import BPE, SHARED, SOURCE, TEXT, CTranslator
+from lmfusion.inference.ctranslate import BPE, MODEL, SHARED, SOURCE, TEXT, CTranslator
 from lmfusion.inference.translate_lines import Search
 from lmfusion.text.line_map import available_cores
 
@@ -92,6 +92,24 @@ def test_the_first_line_of_a_later_window_has_its_number_in_the_text(
     assert len(list(CTranslator(folder).translate_lines(lines, Search(batch_size=1)))) == 22
     assert len(Echo.asked) > 1
     assert "line 21: 1 of " in caplog.messages[0]
+
+
+@pytest.mark.parametrize("positions", [-5, 0, "none"])
+def test_a_length_that_no_model_has_is_a_damaged_folder(folder: Path, positions: object) -> None:
+    content = json.loads((folder / TEXT).read_text(encoding="utf-8"))
+    (folder / TEXT).write_text(json.dumps({**content, "source_positions": positions}), encoding="utf-8")
+    with pytest.raises(InputError, match=TEXT):
+        CTranslator(folder)
+
+
+@pytest.mark.parametrize("content", [b"", bytes(1000), b"\xff" * 1000], ids=["empty", "zeros", "ones"])
+def test_a_damaged_model_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
+    library = pytest.importorskip("ctranslate2")
+    monkeypatch.setattr(ctranslate, "_library", lambda: library)
+    (folder / MODEL).write_bytes(content)
+    with pytest.raises(InputError, match=str(folder)) as raised:
+        CTranslator(folder)
+    assert "\n" not in str(raised.value)
 
 
 def test_a_line_that_is_too_long_is_cut_and_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -45,6 +45,7 @@ def test_its_files_are_written_as_fairseq_wants_them(tmp_path: Path) -> None:
         {"languages": ["/etc/x", "de"]},
         {"languages": ["..", "de"]},
         {"languages": [3, "de"]},
+        {"languages": ["en", "en"]},
         {"bpe": {"_name": "gpt2"}},
         {"bpe": {"_name": ["sentencepiece"]}},
         {"bpe": {"sentencepiece_model": "x"}},
