@@ -67,7 +67,8 @@ class FinetuneFusion(Fusion):
     def __init__(self, lm: PretrainedLM, side: Side, config: FinetuneConfig) -> None:
         lm.check_top_state()
         super().__init__(lm.unfreeze(), side, config)
-        lm.freeze_layers(config.lm_freeze_layers or 0)
+        self.frozen_layers = config.lm_freeze_layers or 0
+        lm.freeze_layers(self.frozen_layers)
         self.rate = learning_rate(config)
         if not self.rate.is_plain:
             set_learning_rate(lm, self.rate)
@@ -104,6 +105,14 @@ class FinetuneFusion(Fusion):
             )
         if config.lm_freeze_updates:
             check_unused_parameters(run, flag("lm_freeze_updates"))
+
+    def begin(self, run: Any) -> None:
+        """Look again whether something is trained, see :meth:`Fusion.begin`: what has no use here is dropped by now.
+
+        Raises:
+            InputError: if nothing is, as of a BERT with all layers frozen and without its pooler.
+        """
+        self.lm.freeze_layers(self.frozen_layers)
 
     def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> LMStates:
         """Return the top state, without gradients while the LM is frozen; see :meth:`Fusion.read`."""

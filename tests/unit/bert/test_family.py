@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 import lmfusion
 from lmfusion.errors import InputError
+from lmfusion.fusion.finetune import FinetuneConfig, FinetuneFusion
+from lmfusion.fusion.interface import Side
 from lmfusion.lm.bert import BertLM
 from lmfusion.lm.loading import build, describe
 from lmfusion.lm.transformer.encoder import segments
@@ -162,3 +164,21 @@ def test_logits_by_hand(make_bert: Callable[..., BertLM]) -> None:
     normed = normed * exact(head.layer_norm.weight) + exact(head.layer_norm.bias)
     expected = normed @ exact(lm.embed.tokens.weight).t() + exact(head.bias)
     torch.testing.assert_close(lm.logits(x).double(), expected, rtol=0, atol=1e-5)
+
+
+def test_with_all_layers_frozen_a_training_begins_only_where_the_pooler_is_used(
+    make_bert: Callable[..., BertLM],
+) -> None:
+    lm = make_bert()
+    side = Side("src", "source", "encoder", lm.symbols, lm.embed_dim, 2, "")
+    fusion = FinetuneFusion(lm, side, FinetuneConfig(lm_freeze_layers=2))
+    fusion.begin(None)
+    trained = {name.split(".")[0] for name, weight in lm.named_parameters() if weight.requires_grad}
+    assert trained == {"pooler"}
+    lm.drop_pooler()
+    with pytest.raises(InputError, match="nothing of the language model"):
+        fusion.begin(None)
+    fewer = make_bert()
+    fusion = FinetuneFusion(fewer, side, FinetuneConfig(lm_freeze_layers=1))
+    fewer.drop_pooler()
+    fusion.begin(None)
