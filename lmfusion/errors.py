@@ -16,6 +16,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")  # all but tabs and lin
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Error numbers of a full disk, a used-up quota and a file that is too large."""
 _ENDING = signal.SIGINT, signal.SIGTERM
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Error numbers of a full disk, a used-up quota and a file that is too large."""
 
 
 class LMFusionError(ValueError):
@@ -69,9 +71,14 @@ def shown(error: BaseException) -> str:
 UserError = InputError  # the former name, for programs that catch it
 
 
+def file_of(error: OSError) -> str | None:
+    """Return the name of the file that an error is about, of a copy to a full disk that of the copy; None: no name."""
+    return (error.filename2 if error.errno in NO_SPACE else None) or error.filename
+
+
 def describe_os_error(error: OSError) -> str:
     """Describe an error of the operating system in one line: the file, if the error names one, and the reason."""
-    name = error.filename or "the output"
+    name = file_of(error) or "the output"
     if isinstance(error, FileExistsError):
         return f"{name}: is a file, where a folder is needed. Give another name. Nothing that was complete is lost."
     fix = " Make room on its disk, or give another folder." if error.errno in NO_SPACE else ""

@@ -35,18 +35,33 @@ def run(args: argparse.Namespace) -> None:
     Raises:
         InputError: the folder is there already, or the package was installed without its scripts.
     """
+    from lmfusion.text.textio import partial_name
+
     if args.out.exists():
         raise InputError(f"--out {args.out}: exists already; give a new folder, so that nothing of yours is replaced.")
+    partial = partial_name(args.out)  # of an interrupted copy nothing is left, which would be refused the next time
+    shutil.rmtree(partial, ignore_errors=True)
+    try:
+        count = _copy(partial)
+        partial.rename(args.out)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    print(f"wrote {count} files into {args.out}; they run with the installed lmfusion")
+
+
+def _copy(out: Path) -> int:
+    """Copy all scripts into a folder; return their number."""
     count = 0
     for name, installed in _FOLDERS.items():
         source = _source(name, installed)
         for path in sorted(source.rglob("*")):
             if path.suffix in _KINDS and "results" not in path.parts:
-                target = args.out / name / path.relative_to(source)
+                target = out / name / path.relative_to(source)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(path, target)
                 count += 1
-    print(f"wrote {count} files into {args.out}; they run with the installed lmfusion")
+    return count
 
 
 def _source(name: str, installed: str) -> Path:

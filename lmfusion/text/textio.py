@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TextIO, cast
 
-from lmfusion.errors import NO_SPACE, InputError, check_name
+from lmfusion.errors import NO_SPACE, InputError, check_name, file_of
 from lmfusion.text.codes import conversion
 
 BAD_COMPRESSION = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError)
@@ -188,7 +188,7 @@ def run_command(main: Callable[[], None]) -> int:
 
 def describe_os_error(error: OSError) -> str:
     """Say what the system refused, for which file, and what to do."""
-    name = error.filename or "the output"
+    name = file_of(error) or "the output"
     if error.errno in NO_SPACE:
         return (
             f"{name}: {error.strerror}. Free some space or choose another output folder, then run "
