@@ -71,6 +71,13 @@ def shown(error: BaseException) -> str:
 UserError = InputError  # the former name, for programs that catch it
 
 
+def why_no_file(path: Path) -> str:
+    """Say why a path is no file that can be read more than once: what is there in its place, if anything."""
+    if path.is_dir():
+        return "is a folder, not a file"
+    return "is a pipe or a device: write what it gives to a file, and give that" if path.exists() else "no such file"
+
+
 def file_of(error: OSError) -> str | None:
     """Return the name of the file that an error is about, of a copy to a full disk that of the copy; None: no name."""
     return (error.filename2 if error.errno in NO_SPACE else None) or error.filename

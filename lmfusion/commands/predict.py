@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import lmfusion
 from lmfusion.checkpoint.finding import find_checkpoint
 from lmfusion.commands.parsers import add_command, add_user_dir
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, why_no_file
 
 if TYPE_CHECKING:
     from lmfusion.consumers.heads import HeadSpec
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"--batch-size {args.batch_size}: give a number above 0.")
     path = Path(args.input)
     if not path.is_file():
-        raise InputError(f"--input {path}: there is no such file.")
+        raise InputError(f"--input {path}: {why_no_file(path)}.")
     if args.output:
         refuse_overwriting(Path(args.output), [path, Path(args.model), *_files_of(Path(args.model))])
     for name in ("fairseq", "lmfusion"):

@@ -223,7 +223,8 @@ def read_texts(path: Path, texts: int) -> tuple[Columns | None, list[Example]]:
     for number, line in enumerate(read_lines(path), start=1):
         parts = tuple(unless_unseen(" ".join(part.split())) for part in line.split("\t"))
         if len(parts) != texts or not all(parts):
-            raise DataError(f"{path}, line {number}: give {texts} text{'s with a tab between' if texts > 1 else ''}.")
+            found, tab = f"{len(parts)} of them" if all(parts) else "an empty one", " with a tab between" * (texts > 1)
+            raise DataError(f"{path}, line {number}: give {texts} text{'s' * (texts > 1)}{tab}: this line has {found}.")
         examples.append(Example(number, parts))
     return None, examples
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, cast
 
+from lmfusion.errors import why_no_file
 from lmfusion.text.codes import conversion
 from lmfusion.text.textio import BAD_COMPRESSION, GZIP, XZ, DataError, cut, raw_lines
 
@@ -40,8 +41,7 @@ def open_any(path: Path) -> IO[bytes]:
         DataError: the file is missing or empty, or is an archive or a document, not text.
     """
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "no such file"
-        raise DataError(f"{path}: {what}. Give the path of a regular file.")
+        raise DataError(f"{path}: {why_no_file(path)}. Give the path of a regular file.")
     with path.open("rb") as stream:
         head = stream.read(8)
     if not head:

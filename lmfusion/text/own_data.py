@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from lmfusion.errors import why_no_file
 from lmfusion.text import bpe_size, data_table, own_corpus, prepare, prepared
 from lmfusion.text.binarize import making_folder
 from lmfusion.text.corpus import file_hash
@@ -149,7 +150,7 @@ def split(request: Request, out: Path) -> dict[str, Any]:
     files = given_files(request)
     for path in files.values():
         if not path.is_file():
-            raise DataError(f"{path}: no such file. Give the path of a text file, which may be compressed (.gz, .xz).")
+            raise DataError(f"{path}: {why_no_file(path)}. Give a file of text; it may be compressed (.gz, .xz).")
     asked: dict[str, Any] = {name: value for name, value in vars(request).items() if name not in _FILES}
     asked["fields"] = list(request.fields or ())
     asked["files"] = sorted(files)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from lmfusion.errors import why_no_file
 from lmfusion.text import corpus, textio
 from lmfusion.text.formats import JsonPairs, Pairs, PlainPairs, TablePairs
 from lmfusion.text.prepared import NAME
@@ -132,7 +133,7 @@ class Request:
             textio.refuse_overwriting(folder / name, inputs)
         for path in inputs:
             if not path.is_file():
-                raise DataError(f"{path}: no such file. Give the path of a regular file.")
+                raise DataError(f"{path}: {why_no_file(path)}. Give the path of a regular file.")
 
 
 def ending(path: Path) -> str:

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TextIO, cast
 
-from lmfusion.errors import NO_SPACE, InputError, check_name, file_of
+from lmfusion.errors import NO_SPACE, InputError, check_name, file_of, why_no_file
 from lmfusion.text.codes import conversion
 
 BAD_COMPRESSION = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError)
@@ -42,7 +42,7 @@ def open_binary(path: Path) -> IO[bytes]:
         DataError: there is no such file, or it is empty and its name says that it is compressed.
     """
     if not path.is_file():
-        raise DataError(f"{path}: no such file")
+        raise DataError(f"{path}: {why_no_file(path)}")
     if path.suffix in (".xz", ".gz") and not path.stat().st_size:
         raise DataError(f"{path}: is empty, which no compressed file is. Fetch it again.")
     with path.open("rb") as stream:
@@ -144,7 +144,7 @@ def copy_file(source: Path, target: Path) -> None:
         DataError: there is no such file.
     """
     if not source.is_file():
-        raise DataError(f"{source}: no such file")
+        raise DataError(f"{source}: {why_no_file(source)}")
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, partial_name(target))
     partial_name(target).replace(target)

@@ -145,10 +145,13 @@ def test_plain_lines_and_named_columns_to_be_labelled(tmp_path: Path) -> None:
     assert columns is None
     assert [each.texts for each in examples] == [("one two", "three"), ("four", "five")]
     assert read_texts(written(tmp_path, "id\tsentence\n7\tfine\n"), 1)[1][0].texts == ("fine",)
-    with pytest.raises(InputError, match="line 2"):
+    with pytest.raises(InputError, match=r"line 2\b.*empty"):
         read_texts(written(tmp_path, "one\n\n"), 1)
     for text, texts in (("one\n\u200b\n", 1), ("one\ttwo\nthree\t\u2060 \ufeff\n", 2)):
         with pytest.raises(InputError, match="line 2"):
             read_texts(written(tmp_path, text), texts)
     (example,) = read_texts(written(tmp_path, "\u0645\u06cc\u200c\u0631\n"), 1)[1]
     assert example.texts == ("\u0645\u06cc\u200c\u0631",), "a joiner inside a word stays"
+    for text, heads, there in (("one\ttwo\tthree\n", 2, 3), ("one\ttwo\n", 1, 2), ("one\n", 2, 1)):
+        with pytest.raises(InputError, match=rf"line 1\b.* {heads} .* {there}\b"):
+            read_texts(written(tmp_path, text), heads)
