@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lmfusion.convert.converter import Converted
 from lmfusion.convert.fairseq_config import checkpoint, training_config
+from lmfusion.convert.model_folder import making_model_folder
 from lmfusion.errors import InputError
 from lmfusion.lm.bert import MASK, BertLM
 from lmfusion.lm.huggingface_folder import model_type, read_weights
@@ -18,8 +19,7 @@ from lmfusion.lm.huggingface_vocabulary import check_table
 from lmfusion.lm.loading import build, load_lm
 from lmfusion.lm.transformer.encoder import EPSILON
 from lmfusion.lm.transformer.strict_loading import PREFIX
-from lmfusion.text.binarize import making_folder
-from lmfusion.text.huggingface import ROLES, PieceTokenizer, import_transformers, quiet
+from lmfusion.text.huggingface import ROLES, PieceTokenizer, import_transformers
 
 _MASK_PIECE = "[MASK]"
 _FIXED = {"hidden_act": "gelu", "type_vocab_size": 2, "layer_norm_eps": EPSILON}
@@ -162,7 +162,7 @@ def to_folder(path: str | Path, out: str | Path) -> None:
     config = transformers.BertConfig(vocab_size=rows, pad_token_id=wrapped.pad_token_id, **settings, **_FIXED)
     model = transformers.BertForPreTraining(config)
     model.load_state_dict(_their_weights(lm, ids, rows))
-    with quiet(transformers), making_folder(out) as work:
+    with making_model_folder(transformers, out) as work:
         model.save_pretrained(work)
         wrapped.save_pretrained(work)
 

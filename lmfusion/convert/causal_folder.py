@@ -16,13 +16,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmfusion.convert.model_folder import making_model_folder
 from lmfusion.convert.piece_tokenizer import piece_tokenizer
 from lmfusion.errors import InputError
 from lmfusion.lm.causal import CausalLM
 from lmfusion.lm.loading import load_lm
 from lmfusion.lm.vocabulary import EOS, PAD, UNK
-from lmfusion.text.binarize import making_folder
-from lmfusion.text.import_transformers import import_transformers, quiet
+from lmfusion.text.import_transformers import import_transformers
 
 _OFFSET = 2
 """Rows in front of the first position in OPT's table, as in fairseq's: behind the padding symbol, which has index 1."""
@@ -70,7 +70,7 @@ def to_folder(path: str | Path, out: str | Path, *, licence: str | None = None) 
     sizes = {"layers": lm.num_layers, "channels": lm.embed_dim, "symbols": len(lm.symbols)}
     head = f"license: {licence}\n" if licence else ""
     card = _CARD.format(licence=head, positions=lm.max_positions(), text=about, **sizes)
-    with quiet(transformers), making_folder(out) as work:
+    with making_model_folder(transformers, out) as work:
         model.save_pretrained(work)
         wrapped.save_pretrained(work)
         (work / "README.md").write_text(card, encoding="utf-8")

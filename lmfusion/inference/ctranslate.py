@@ -7,7 +7,6 @@ fairseq's modules is used; this module checks what it wrote, and adds the tokeni
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from lmfusion.inference.search_settings import check_text
 from lmfusion.inference.translate_lines import WINDOW, Done, Hypothesis, Search, warn_of_cut, windows
 from lmfusion.inference.unknown_symbols import UnknownSymbols
 from lmfusion.text import kit as kits
+from lmfusion.text.binarize import making_folder
 from lmfusion.text.codec import TextCodec
 from lmfusion.text.json_text import parse
 from lmfusion.text.line_map import openmp_threads
@@ -68,17 +68,10 @@ def export(path: str | Path, out: str | Path) -> None:
         )
     spec = specification(translator.models[0], translator.src_dict, translator.tgt_dict)
     spec.validate()
-    partial = out.with_name(f".{out.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    spec.save(str(partial))
-    _write_kit(kit, translator.max_positions[0], partial)
-    try:
-        compare(checkpoint, translator, library.Translator(str(partial), compute_type="float32", intra_threads=1))
-    except InputError:
-        shutil.rmtree(partial)
-        raise
-    partial.rename(out)
+    with making_folder(out) as work:
+        spec.save(str(work))
+        _write_kit(kit, translator.max_positions[0], work)
+        compare(checkpoint, translator, library.Translator(str(work), compute_type="float32", intra_threads=1))
 
 
 def _library() -> Any:
