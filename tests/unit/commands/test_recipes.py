@@ -29,7 +29,7 @@ def files_at_most(size: int) -> Iterator[None]:
 
 def test_a_full_disk_leaves_no_part_of_the_recipes_and_names_the_disks_file(tmp_path: Path) -> None:
     out = tmp_path / "study"
-    with pytest.raises(OSError) as raised, files_at_most(1000):
+    with pytest.raises(OSError, match=str(tmp_path)) as raised, files_at_most(1000):
         recipes.run(Namespace(out=out))
     assert str(tmp_path) in describe_os_error(raised.value)
     assert str(tmp_path) in textio.describe_os_error(raised.value)

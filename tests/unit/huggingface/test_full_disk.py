@@ -21,7 +21,7 @@ def test_a_full_disk_is_an_error_of_the_system_and_leaves_no_folder(
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4000, before[1]))
     try:
-        with pytest.raises(OSError) as raised:
+        with pytest.raises(OSError, match=str(tmp_path)) as raised:
             causal_folder.to_folder(checkpoint, out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
