@@ -83,13 +83,16 @@ def _files_of(model: Path) -> Iterator[Path]:
 
 def _measure(spec: HeadSpec, found: list[Prediction], labels: list[str | None]) -> None:
     """Print the measures of the predictions that have a label beside them, and how many these are if not all."""
-    from lmfusion.training.sentence_measures import measured
+    from lmfusion.training.sentence_measures import measured, unknown_labels
 
     pairs = [(each.label, label) for each, label in zip(found, labels) if label]
     if not pairs:
         return
     if len(pairs) < len(found):
         print(f"{len(pairs):,} of {len(found):,} examples have a label, and are measured", file=sys.stderr)
+    if unknown := unknown_labels(spec, [label for _, label in pairs]):
+        named = f"{', '.join(map(repr, unknown[:5]))}{' …' if len(unknown) > 5 else ''}"
+        print(f"note: labels that {spec.name} does not have, counted as wrong: {named}", file=sys.stderr)
     for name, value in measured(spec, *zip(*pairs)).items():
         print(f"{name} {value:.4f}", file=sys.stderr)
 

@@ -11,7 +11,7 @@ from fairseq import metrics
 from torch import Tensor
 
 from lmfusion.consumers.heads import IGNORED, HeadSpec, scores
-from lmfusion.text.labelled import BINARY, SCORE
+from lmfusion.text.labelled import BINARY, SCORE, TAGS
 
 _MOMENTS = ("x", "y", "xx", "yy", "xy")
 _BINARY = ("true_positive", "predicted", "positive")
@@ -139,8 +139,14 @@ def measured(spec: HeadSpec, predicted: Sequence[str], wanted: Sequence[str]) ->
         return {"r": correlation([float(each) for each in predicted], [float(each) for each in wanted])}
     pairs = [pair for one, other in zip(predicted, wanted) for pair in zip(one.split(), other.split())]
     if spec.kind != BINARY:
-        pairs = pairs if spec.kind == "tags" else list(zip(predicted, wanted))
+        pairs = pairs if spec.kind == TAGS else list(zip(predicted, wanted))
         return {"accuracy": float(np.mean([one == other for one, other in pairs]))}
     hits = sum(one == other == "1" for one, other in pairs)
     found = f1(hits, sum(one == "1" for one, _ in pairs), sum(other == "1" for _, other in pairs))
     return {"accuracy": float(np.mean([one == other for one, other in pairs])), "f1": found}
+
+
+def unknown_labels(spec: HeadSpec, wanted: Sequence[str]) -> list[str]:
+    """Return the classes or tags among labels that a head does not have, sorted: every prediction of one is wrong."""
+    names = (name for label in wanted for name in (label.split() if spec.kind == TAGS else [label]))
+    return sorted(set(names) - set(spec.classes)) if spec.classes else []

@@ -192,6 +192,13 @@ def test_measures_of_written_labels() -> None:
     }
 
 
+def test_labels_that_a_head_does_not_have_are_found() -> None:
+    assert measures.unknown_labels(CLASS, ["bad", "good", "bad"]) == []
+    assert measures.unknown_labels(CLASS, ["neutral", "Good", "bad", "neutral"]) == ["Good", "neutral"]
+    assert measures.unknown_labels(TAGS, ["N V", "X N"]) == ["X"]
+    assert measures.unknown_labels(HeadSpec("near", "score", "cos"), ["4.5"]) == []
+
+
 def test_predictions_are_measured_where_there_is_a_label_and_it_is_told_of_how_many(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -200,7 +207,11 @@ def test_predictions_are_measured_where_there_is_a_label_and_it_is_told_of_how_m
     model = SimpleNamespace(head=lambda name: spec, predict=lambda *_, **__: iter(found))
     monkeypatch.setattr(predicting, "load_heads", lambda path: model)
     path = tmp_path / "new.tsv"
-    for labels, said in (("good bad bad good", ["accuracy 0.7500"]), (" good  bad", ["2 of 4", "accuracy 0.0000"])):
+    for labels, said in (
+        ("good bad bad good", ["accuracy 0.7500"]),
+        (" good  bad", ["2 of 4", "accuracy 0.0000"]),
+        ("good bad neutral Good", ["note: labels that mood does not have", "accuracy 0.5000"]),
+    ):
         rows = [f"text\t{label}\n" for label in labels.split(" ")]
         path.write_text("sentence\tlabel\n" + "".join(rows), encoding="utf-8")
         assert cli.main(["predict", "model", "--input", str(path)]) == 0
