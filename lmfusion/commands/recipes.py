@@ -35,18 +35,12 @@ def run(args: argparse.Namespace) -> None:
     Raises:
         InputError: the folder is there already, or the package was installed without its scripts.
     """
-    from lmfusion.text.textio import partial_name
+    from lmfusion.text.binarize import making_folder
 
     if args.out.exists():
         raise InputError(f"--out {args.out}: exists already; give a new folder, so that nothing of yours is replaced.")
-    partial = partial_name(args.out)  # of an interrupted copy nothing is left, which would be refused the next time
-    shutil.rmtree(partial, ignore_errors=True)
-    try:
-        count = _copy(partial)
-        partial.rename(args.out)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
+    with making_folder(args.out) as work:  # of an interrupted copy nothing is left, which would be refused the next time
+        count = _copy(work)
     print(f"wrote {count} files into {args.out}; they run with the installed lmfusion")
 
 

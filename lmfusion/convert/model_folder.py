@@ -23,11 +23,13 @@ def making_model_folder(transformers: Any, final: Path) -> Iterator[Path]:
         OSError: the system refuses to write weights, to a full disk for one, of which safetensors makes an exception
             of another kind.
     """
+    from safetensors import SafetensorError
+
     with quiet(transformers), making_folder(final) as work:
         try:
             yield work
-        except Exception as error:
-            number = _NUMBER.search(str(error)) if type(error).__name__ == "SafetensorError" else None
+        except SafetensorError as error:
+            number = _NUMBER.search(str(error))
             if number is None:
                 raise
             raise OSError(int(number[1]), os.strerror(int(number[1])), str(work)) from error

@@ -58,7 +58,7 @@ def _draw_lines(comparison: Comparison, metric: str, lines: Sequence[tuple[Row, 
         _axes(axes, sorted({size for _, points in lines for size, _, _ in points}), metric)
         legend_below(canvas, axes)
         caption = f"{metric} minus that of {comparison.base}, means over the seeds of both, "
-        caption += "against the number of sentence pairs (logarithmic)"
+        caption += "against the number of training pairs (logarithmic)"
         caption += "; bars: standard deviation of the strategy's seeds" if _any_spread(lines) else ""
         caption += "; dotted: the paper." if known else "."
         return finish(canvas, name, f"{metric} difference to {comparison.base}, {comparison.task.title}", caption)
@@ -91,7 +91,7 @@ def _draw_bars(
         axes.grid(visible=False, axis="y")
         axes.set_xlabel(f"{metric} difference to {comparison.base}")
         caption = f"{metric} minus that of {comparison.base}, means over the seeds of both, "
-        caption += f"{size_name(size)} sentence pairs. "
+        caption += f"{size_name(size)} training pairs. "
         caption += f"Thick bars: more than chance (p below {CHANCE}); thin, hollow ones: no more, or not tested."
         if any(significance.interval(row, size, metric) for row, _ in rivals):
             caption += " Lines: 95% interval of the paired bootstrap."
@@ -110,7 +110,7 @@ def _axes(axes: Axes, sizes: Sequence[int], metric: str) -> None:
     axes.xaxis.set_major_locator(FixedLocator(list(sizes)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xticklabels([size_name(size) for size in sizes])
-    axes.set_xlabel("sentence pairs")
+    axes.set_xlabel("training pairs")
     axes.set_ylabel(f"{metric} difference to baseline")
 
 

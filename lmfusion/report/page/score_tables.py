@@ -21,10 +21,10 @@ def score_tables(comparison: Comparison, significance: Significance) -> list[Tab
     metrics, sizes, tests = comparison.metrics, comparison.sizes, significance
     prefix, title = comparison.prefix, comparison.task.title
     if len(sizes) == 1:
-        of_size = f", {size_name(sizes[0])} sentence pairs" if sizes[0] else ""
+        of_size = f", {size_name(sizes[0])} training pairs" if sizes[0] else ""
         return [_table(comparison, tests, f"{prefix}scores", f"{title}{of_size}", metrics, metrics)]
     names = [size_name(size) for size in sizes]
-    of_sizes = f"on {title} by number of sentence pairs"
+    of_sizes = f"on {title} by number of training pairs"
     return [
         _table(comparison, tests, f"{prefix}{each.lower()}", f"{each} {of_sizes}", [each], names) for each in metrics
     ]

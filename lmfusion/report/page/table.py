@@ -50,7 +50,7 @@ def cells(*texts: object) -> list[Cell]:
 
 
 def size_name(size: int | None) -> str:
-    """Return a number of sentence pairs as the paper writes it: 160K, 2.5K."""
+    """Return a number of training pairs as the paper writes it: 160K, 2.5K."""
     if size is None:
         return "unknown size"
     if size < 1000 or size % 100:

@@ -63,7 +63,7 @@ def test_the_terminal_hears_nothing_but_the_report(study: Path, tmp_path: Path) 
     assert done.stderr == ""
     first, _, third, *_ = done.stdout.splitlines()
     assert "BLEU above the baseline" in first
-    assert third == "### BLEU on test (en-de) by number of sentence pairs"
+    assert third == "### BLEU on test (en-de) by number of training pairs"
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_different_test_sets_are_never_one_table(study: Path, tmp_path: Path, ca
     assert "different test sets are called 'test (en-de)'" in errors
     assert "reference 000000000000" in errors
     assert shown.count("### BLEU on test (en-de)") == 1
-    assert "### test (en-de), 5K sentence pairs" in shown
+    assert "### test (en-de), 5K training pairs" in shown
     assert (tmp_path / "test-en-de.2-scores.csv").exists()
 
 

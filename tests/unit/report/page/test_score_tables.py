@@ -27,7 +27,7 @@ def test_one_table_a_metric_rows_strategies_columns_sizes_means_over_seeds(maker
     ((comparison,), _) = compared(maker.folder)
     bleu, chrf = score_tables(comparison, Significance())
     assert (bleu.name, chrf.name) == ("bleu", "chrf")
-    assert bleu.title == "BLEU on test (en-de) by number of sentence pairs"
+    assert bleu.title == "BLEU on test (en-de) by number of training pairs"
     assert bleu.columns == ["", "2.5K", "640K"]
     # 10, 11, 10.5: deviations -0.5, 0.5, 0, so sqrt(0.5 / 2) = 0.5; 13, 14.5, 12.7: mean 13.4, sqrt(1.86 / 2) = 0.964
     assert cells(bleu) == [["baseline", "5.25 ± 0.25", "10.50 ± 0.50"], ["SRC-ELMO", "", "13.40 ± 0.96"]]
@@ -59,7 +59,7 @@ def test_one_size_has_a_column_a_metric_as_table_3(maker, compared) -> None:
     maker.run("elmo", "src_elmo_shdemb", scores={"test": maker.rouge(0.45, 0.20, 0.40)}, size=10000)
     ((comparison,), _) = compared(maker.folder)
     (table,) = score_tables(comparison, Significance())
-    assert table.title == "test (en-de), 10K sentence pairs"
+    assert table.title == "test (en-de), 10K training pairs"
     assert table.columns == ["", "ROUGE-1", "ROUGE-2", "ROUGE-L"]
     assert cells(table) == [
         ["baseline", "41.00", "18.00", "37.00"],
