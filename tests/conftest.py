@@ -6,8 +6,6 @@ import logging
 import lzma
 import os
 import runpy
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -206,17 +204,6 @@ def small_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
                     lines = list(islice(stream, size))
                 (folder / f"{split}.{side}").write_text("".join(lines), encoding="utf-8")
     return folder
-
-
-@pytest.fixture(scope="session")
-def prepared(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The slice as fairseq trains on it: bitext-400, lm.en, lm.de, spm.model, dict.txt."""
-    out = tmp_path_factory.mktemp("prepared")
-    command = [sys.executable, ROOT / "data-prep" / "prepare.py", small_corpus, "-s", "en", "-t", "de", "--out", out]
-    command += ["--bpe-size", "500", "--max-ratio", "0", "--bitext-lines", "400"]
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return out
 
 
 class Waits(TorchDispatchMode):

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
@@ -30,7 +30,7 @@ Run = Callable[..., Done]
 
 
 class CommandServer:
-    """One process of command_server.py; commands given to several of them run side by side."""
+    """The process of command_server.py."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -42,16 +42,13 @@ class CommandServer:
             text=True,
         )
 
-    def start(self, *words: object) -> None:
-        """Start a command line."""
+    def run(self, *commands: Sequence[object]) -> list[Done]:
+        """Run command lines side by side; what became of each."""
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps([str(word) for word in words]) + "\n")
-        self.process.stdin.flush()
-
-    def wait(self) -> Done:
-        """Wait until it ends."""
         assert self.process.stdout is not None
-        return Done(**json.loads(self.process.stdout.readline()))
+        self.process.stdin.write(json.dumps([[str(word) for word in words] for words in commands]) + "\n")
+        self.process.stdin.flush()
+        return [Done(**json.loads(self.process.stdout.readline())) for _ in commands]
 
     def close(self) -> None:
         """End the server."""
@@ -61,23 +58,11 @@ class CommandServer:
 
 
 @pytest.fixture(scope="session")
-def start_server() -> Iterator[Callable[[], CommandServer]]:
-    """Starts a command server, which lives as long as the session."""
-    servers: list[CommandServer] = []
-
-    def start() -> CommandServer:
-        servers.append(CommandServer())
-        return servers[-1]
-
-    yield start
-    for server in servers:
-        server.close()
-
-
-@pytest.fixture(scope="session")
-def server(start_server: Callable[[], CommandServer]) -> CommandServer:
-    """The command server that most tests share."""
-    return start_server()
+def server() -> Iterator[CommandServer]:
+    """The command server of all tests; it lives as long as the session."""
+    started = CommandServer()
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="session")
@@ -85,10 +70,19 @@ def run_command(server: CommandServer) -> Run:
     """Runs a command line given as words; see command_server.py."""
 
     def run(*words: object) -> Done:
-        server.start(*words)
-        return server.wait()
+        return server.run(words)[0]
 
     return run
+
+
+@pytest.fixture(scope="session")
+def prepared(small_corpus: Path, run_command: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The slice as fairseq trains on it: bitext-400, lm.en, lm.de, spm.model, dict.txt."""
+    out = tmp_path_factory.mktemp("prepared")
+    words = [ROOT / "data-prep" / "prepare.py", small_corpus, "-s", "en", "-t", "de", "--out", out]
+    done = run_command(*words, "--bpe-size", 500, "--max-ratio", 0, "--bitext-lines", 400)
+    assert done.status == 0, done.output
+    return out
 
 
 USER = ("--user-dir", lmfusion.USER_DIR, "--cpu")

@@ -11,12 +11,6 @@ from torch.distributed import TCPStore
 RANKS = 2
 
 
-@pytest.fixture(scope="session")
-def ranks(server: Any, start_server: Callable[[], Any]) -> list[Any]:
-    """A command server for each rank; the first is the one that all tests share."""
-    return [server, *(start_server() for _ in range(RANKS - 1))]
-
-
 @pytest.fixture
 def rendezvous() -> Iterator[list[str]]:
     """The environment that torchrun gives to all ranks, with the store that it keeps for them to meet at."""
@@ -27,22 +21,13 @@ def rendezvous() -> Iterator[list[str]]:
 
 
 @pytest.fixture
-def start_two(ranks: list[Any], rendezvous: list[str]) -> Callable[..., None]:
-    """Starts one command line on two ranks."""
-
-    def start(*words: object) -> None:
-        for rank, server in enumerate(ranks):
-            server.start(*rendezvous, f"RANK={rank}", f"LOCAL_RANK={rank}", *words)
-
-    return start
-
-
-@pytest.fixture
-def run_two(start_two: Callable[..., None], ranks: list[Any]) -> Callable[..., list[Any]]:
+def run_two(server: Any, rendezvous: list[str]) -> Callable[..., list[Any]]:
     """Runs one command line on two ranks; what became of each."""
 
     def run(*words: object) -> list[Any]:
-        start_two(*words)
-        return [server.wait() for server in ranks]
+        done: list[Any] = server.run(
+            *([*rendezvous, f"RANK={rank}", f"LOCAL_RANK={rank}", *words] for rank in range(RANKS))
+        )
+        return done
 
     return run
