@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,10 +58,14 @@ def files(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def said(files: Path) -> str:
+def said(files: Path, run_command: Any) -> str:
     """What the command says that fills the folder data."""
     words = "--pairs train.en.gz train.de.gz --text plain.en plain.de --bpe-size 400 --out data"
-    return run(files, *words.split(), "--held-out", HELD_OUT).stdout
+    done = run_command(f"PWD={files}", "COLUMNS=100", "lmfusion", "data", *words.split(), "--held-out", HELD_OUT)
+    assert done.status == 0, done.output
+    assert "\r" not in done.output
+    output: str = done.output
+    return output
 
 
 def test_what_is_binarized_is_the_text(files: Path, said: str) -> None:
@@ -107,14 +112,17 @@ def test_the_description_and_the_table_agree_with_what_fairseq_reads(files: Path
     assert "lmfusion train data" in said
 
 
-def test_the_commands_that_are_shown_make_the_same_files(files: Path, said: str, tmp_path: Path) -> None:
+def test_the_commands_that_are_shown_make_the_same_files(
+    files: Path, said: str, run_command: Any, tmp_path: Path
+) -> None:
     commands = [line[2:] for line in said.splitlines() if line.startswith("$ ")]
     assert [shlex.split(command)[:3:2] for command in commands] == [
         ["fairseq-preprocess", f"data/{name}"] for name in ("bitext-all", "lm.en", "lm.de")
     ]
     words = shlex.split(commands[0])
-    words[0], words[2] = str(Path(sys.executable).with_name(words[0])), str(tmp_path)
-    subprocess.run(words, cwd=files, check=True, capture_output=True)
+    words[2] = str(tmp_path)
+    done = run_command(f"PWD={files}", *words)
+    assert done.status == 0, done.output
     made = [path.name for path in (files / "data" / "bitext-all").iterdir() if path.suffix in (".bin", ".idx")]
     assert len(made) == 12
     for name in made:
@@ -184,10 +192,11 @@ def test_a_second_run_makes_nothing_and_other_files_or_settings_are_refused(file
         ("--tsv pairs.tsv -s en -t de --fields 2,2", "--fields 2,2"),
     ],
 )
-def test_what_is_wrong_is_one_line_that_names_it(files: Path, tmp_path: Path, words: str, named: str) -> None:
-    done = run(files, *words.split(), "--out", tmp_path / "out", status=2)
-    assert done.stderr.count("\n") == 1
-    assert named in done.stderr
+def test_what_is_wrong_is_one_line_that_names_it(
+    files: Path, failing: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: str, named: str
+) -> None:
+    monkeypatch.chdir(files)
+    assert named in failing("data", *words.split(), "--out", tmp_path / "out")
 
 
 @pytest.mark.slow

@@ -34,14 +34,16 @@ def run(folder: Path, *words: object, text: str | None = None, status: int = 0) 
 
 
 @pytest.fixture(scope="module")
-def folder(small_corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(small_corpus: Path, run_command: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a person's files, prepared."""
     folder = tmp_path_factory.mktemp("own")
     for ours, theirs in (("train", "train"), ("mono.train", "plain")):
         for language in ("en", "de"):
             shutil.copy(small_corpus / f"{ours}.{language}", folder / f"{theirs}.{language}")
     pairs = "--pairs train.en train.de --text plain.en plain.de"
-    run(folder, "data", *pairs.split(), "--held-out", 20, "--bpe-size", 300, "--out", "data")
+    words = ["lmfusion", "data", *pairs.split(), "--held-out", 20, "--bpe-size", 300, "--out", "data"]
+    done = run_command(f"PWD={folder}", *words)
+    assert done.status == 0, done.output
     return folder
 
 
@@ -191,13 +193,17 @@ def test_translate_prints_scores_and_several_hypotheses(runs: Path) -> None:
         ("--rows baseline --set S2S_UPDATES=1.5", "S2S_UPDATES=1.5"),
     ],
 )
-def test_what_cannot_be_trained_is_refused_before_anything_is(folder: Path, words: str, named: str) -> None:
-    done = run(folder, "train", "data", *words.split(), "--out", "runs/refused", status=2)
-    assert named in done.stderr
+def test_what_cannot_be_trained_is_refused_before_anything_is(
+    folder: Path, failing: Any, monkeypatch: pytest.MonkeyPatch, words: str, named: str
+) -> None:
+    monkeypatch.chdir(folder)
+    assert named in failing("train", "data", *words.split(), "--out", "runs/refused")
     assert not (folder / "runs" / "refused").exists()
 
 
-def test_runs_do_not_go_into_the_folder_of_the_text(folder: Path) -> None:
-    done = run(folder, "train", "data", "--rows", "baseline", "--out", "runs/../data", status=2)
-    assert "--out" in done.stderr
+def test_runs_do_not_go_into_the_folder_of_the_text(
+    folder: Path, failing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    assert "--out" in failing("train", "data", "--rows", "baseline", "--out", "runs/../data")
     assert not (folder / "data" / "plan.json").exists()

@@ -28,11 +28,19 @@ def test_options_reach_the_benchmark(tmp_path: Path, capfd: pytest.CaptureFixtur
     assert "ROUGE of summaries" in capfd.readouterr().out
 
 
-def test_unknown_name_and_failure_are_said_plainly(capfd: pytest.CaptureFixture[str]) -> None:
+def test_unknown_name_and_failure_are_said_plainly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["bench", "nothing"]) == 2
     assert "there is no such benchmark; there are all, chunked_loss, decoding_cache" in capfd.readouterr().err
-    assert cli.main(["bench", "training", "--size", "nothing"]) == 2
-    assert "the benchmark training ended with status 2" in capfd.readouterr().err
+    program = 'import sys\n\nif __name__ == "__main__":\n    sys.exit(f"no size: {sys.argv[1:]}" if sys.argv[1:] else 3)\n'
+    (tmp_path / "strict.py").write_text(f'"""Refuses everything."""\n{program}', encoding="utf-8")
+    monkeypatch.setattr(bench, "FOLDER", tmp_path)
+    for options, status in ((["--size", "nothing"], 1), ([], 3)):
+        assert cli.main(["bench", "strict", *options]) == 2
+        said = capfd.readouterr().err
+        assert f"the benchmark strict ended with status {status}" in said
+        assert ("no size: ['--size', 'nothing']" in said) is bool(options)
 
 
 def test_without_the_repository_it_says_where_they_are(
