@@ -3,8 +3,8 @@
 Reads JSON lists of command lines, one list a line, from its input. The commands of a list run side by side, each in a
 fork; of each there is a line with its exit status and output. As in a shell, words may begin with settings of the
 environment: NAME=value; PWD=folder also changes into it.
-It takes the same entry points as the installed commands, or a Python script. Nothing here computes before the fork, so that no thread of
-PyTorch's is lost by it.
+It takes the same entry points as the installed commands, or a Python script. Nothing here computes before the fork, so
+that no thread of PyTorch's is lost by it.
 
 There are two of these processes. The first knows nothing of lmfusion. The second has done what fairseq does first of
 all with ``--user-dir lmfusion``, which takes it as long as many a command takes after that; it gets these commands.
@@ -21,9 +21,10 @@ import subprocess
 import sys
 import tempfile
 from argparse import Namespace
+from contextlib import ExitStack
 from itertools import takewhile
 from pathlib import Path
-from typing import IO, Any, Callable, TextIO
+from typing import Any, Callable, TextIO
 
 USER_DIR = str(Path(__file__).resolve().parents[2] / "lmfusion")
 MODULES = {
@@ -90,16 +91,17 @@ def status_of(child: int) -> int:
 
 def run_side_by_side(commands: list[list[str]], answers: TextIO) -> None:
     """Run command lines at the same time; write the exit status of each and all that it wrote."""
-    outputs: list[IO[bytes]] = [tempfile.TemporaryFile() for _ in commands]
-    started = [
-        start_forked(lambda words=words: run_here(words), output.fileno()) for words, output in zip(commands, outputs)
-    ]
-    for child, output in zip(started, outputs):
-        status = status_of(child)
-        with output:
+    with ExitStack() as files:
+        outputs = [files.enter_context(tempfile.TemporaryFile()) for _ in commands]
+        started = [
+            start_forked(lambda words=words: run_here(words), output.fileno())
+            for words, output in zip(commands, outputs)
+        ]
+        for child, output in zip(started, outputs):
+            status = status_of(child)
             output.seek(0)
             text = output.read().decode("utf-8", errors="replace")
-        print(json.dumps({"status": status, "output": text}), file=answers, flush=True)
+            print(json.dumps({"status": status, "output": text}), file=answers, flush=True)
 
 
 def run_or_fork(words: Any, **given: Any) -> subprocess.CompletedProcess[Any]:

@@ -33,7 +33,8 @@ def test_unknown_name_and_failure_are_said_plainly(
 ) -> None:
     assert cli.main(["bench", "nothing"]) == 2
     assert "there is no such benchmark; there are all, chunked_loss, decoding_cache" in capfd.readouterr().err
-    program = 'import sys\n\nif __name__ == "__main__":\n    sys.exit(f"no size: {sys.argv[1:]}" if sys.argv[1:] else 3)\n'
+    ends = 'sys.exit(f"no size: {sys.argv[1:]}" if sys.argv[1:] else 3)'
+    program = f'import sys\n\nif __name__ == "__main__":\n    {ends}\n'
     (tmp_path / "strict.py").write_text(f'"""Refuses everything."""\n{program}', encoding="utf-8")
     monkeypatch.setattr(bench, "FOLDER", tmp_path)
     for options, status in ((["--size", "nothing"], 1), ([], 3)):
