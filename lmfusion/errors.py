@@ -16,8 +16,6 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")  # all but tabs and lin
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Error numbers of a full disk, a used-up quota and a file that is too large."""
 _ENDING = signal.SIGINT, signal.SIGTERM
-NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Error numbers of a full disk, a used-up quota and a file that is too large."""
 
 
 class LMFusionError(ValueError):

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> None:
 
     if args.out.exists():
         raise InputError(f"--out {args.out}: exists already; give a new folder, so that nothing of yours is replaced.")
-    with making_folder(args.out) as work:  # of an interrupted copy nothing is left, which would be refused the next time
+    with making_folder(args.out) as work:  # an interrupted copy would be refused the next time
         count = _copy(work)
     print(f"wrote {count} files into {args.out}; they run with the installed lmfusion")
 

@@ -235,9 +235,8 @@ def classes_of(examples: Sequence[Example], kind: str) -> list[str]:
         return []
     if kind == BINARY:
         return ["0", "1"]
-    labels = {
-        word for each in examples for word in ((each.label or "").split() if kind == TAGS else [each.label or ""])
-    }
+    given = [each.label or "" for each in examples]
+    labels = {word for label in given for word in (label.split() if kind == TAGS else [label])}
     _warn_of_likes(labels)
     return sorted(labels, key=lambda label: (not label.isdecimal(), int(label) if label.isdecimal() else 0, label))
 
