@@ -25,8 +25,8 @@ def piece_tokenizer(vocabulary: Vocabulary) -> tuple[Any, str]:
     """Return a tokenizer that makes a language model's ids of text, with </s> in front, and what to do before it.
 
     sentencepiece and the package tokenizers agree on BPE; where they do not on a piece of the vocabulary (symbols that
-    the user defined, pieces that the dictionary lacks), or where sentencepiece normalizes text (as it does unless it
-    is told not to), the tokenizer takes symbols between spaces.
+    the user defined, pieces that the dictionary lacks or that stand for bytes), or where sentencepiece normalizes text
+    (as it does unless it is told not to), the tokenizer takes symbols between spaces.
 
     Args:
         vocabulary: of the language model.
@@ -65,7 +65,8 @@ def _about(tokenizer: dict[str, Any]) -> str:
 def _from_sentencepiece(processor: sentencepiece.SentencePieceProcessor, vocabulary: Vocabulary) -> Any:
     """Return the tokenizer with the merges that a BPE of sentencepiece stands for, pieces of lower number first.
 
-    None: a piece has no symbol, as where a dictionary holds those of its text alone; two pieces cannot have one id.
+    None: a piece has no symbol, as where a dictionary holds those of its text alone; two pieces cannot have one id. Or
+    it stands for a byte: of a character that is no piece such a model makes its bytes.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
@@ -78,6 +79,8 @@ def _from_sentencepiece(processor: sentencepiece.SentencePieceProcessor, vocabul
     ]
     pairs = [(left, right) for _, left, right in sorted(merges, key=lambda merge: merge[0])]
     if any(piece not in vocabulary.index for pair in pairs for piece in (*pair, "".join(pair))):
+        return None
+    if any(map(processor.is_byte, order.values())):
         return None
     tokenizer = Tokenizer(models.BPE(vocabulary.index, pairs, unk_token=UNK, fuse_unk=True))
     spaces = [normalizers.Replace(Regex(" {2,}"), " "), normalizers.Replace(Regex("^ | $"), "")]

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from lmfusion.convert import causal_folder
+from lmfusion.convert.model_folder import making_model_folder
 
-pytest.importorskip("transformers")
+transformers = pytest.importorskip("transformers")
+tokenizers = pytest.importorskip("tokenizers")
 
 
 def test_a_full_disk_is_an_error_of_the_system_and_leaves_no_folder(
@@ -30,3 +32,14 @@ def test_a_full_disk_is_an_error_of_the_system_and_leaves_no_folder(
     assert list((tmp_path / "exports").iterdir()) == []
     causal_folder.to_folder(checkpoint, out)
     assert (out / "model.safetensors").stat().st_size > 4000
+
+
+def test_a_tokenizer_for_which_there_is_no_room_is_an_error_of_the_system_too(tmp_path: Path) -> None:
+    """Its package raises Exception itself."""
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({"word": 0}, "word"))
+    with pytest.raises(OSError, match=str(tmp_path)) as raised, making_model_folder(transformers, tmp_path / "hf"):
+        tokenizer.save("/dev/full")
+    assert raised.value.errno == errno.ENOSPC
+    with pytest.raises(RuntimeError), making_model_folder(transformers, tmp_path / "hf"):
+        raise RuntimeError("of another kind (os error 28)")
+    assert list(tmp_path.iterdir()) == []

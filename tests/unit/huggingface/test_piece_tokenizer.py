@@ -27,10 +27,10 @@ def make_vocabulary() -> Callable[..., Vocabulary]:
     """The symbols of a sentencepiece model that is trained with these settings, and its codec."""
 
     def make(moses: dict[str, Any] | None = None, left_out: tuple[str, ...] = (), **settings: Any) -> Vocabulary:
-        model = io.BytesIO()
+        model, lines = io.BytesIO(), settings.pop("lines", LINES)
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(LINES), model_writer=model, vocab_size=45, num_threads=1, minloglevel=2,
-            hard_vocab_limit=False, **settings,
+            sentence_iterator=iter(lines), model_writer=model, num_threads=1, minloglevel=2, hard_vocab_limit=False,
+            **{"vocab_size": 45, **settings},
         )  # fmt: skip
         processor = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
         pieces = [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
@@ -65,10 +65,11 @@ def test_text_becomes_the_ids_of_the_model(make_vocabulary: Callable[..., Vocabu
         {**PLAIN, "add_dummy_prefix": False},
         {**PLAIN, "model_type": "unigram"},
         {**PLAIN, "left_out": ("▁t", "e")},
+        {**PLAIN, "byte_fallback": True, "vocab_size": 330, "lines": [*LINES, *["<0123456789ABCDEFx></u>"] * 9]},
         {"model_type": "bpe"},
         {"model_type": "bpe", "normalization_rule_name": "nfkc_cf"},
     ],
-    ids=["symbols of the user", "no space in front", "unigram", "pieces lacking", "normalized", "in small letters"],
+    ids=["user symbols", "no space in front", "unigram", "pieces lacking", "bytes", "normalized", "small letters"],
 )
 def test_a_model_that_splits_otherwise_takes_its_symbols(
     make_vocabulary: Callable[..., Vocabulary], settings: dict[str, Any]
