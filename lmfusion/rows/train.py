@@ -109,7 +109,7 @@ def train(asked: Asked) -> list[str]:
 
     Returns:
         The names of the rows and language models that failed, with the last words of each printed, and of the rows
-        whose folders could not be read for the report.
+        whose records or scores could not be read for the report.
 
     Raises:
         InputError: something is wrong before anything is trained.
@@ -140,14 +140,13 @@ def _say(asked: Asked, fixed: Plan, where: Places) -> None:
 
 
 def _is_damaged(folder: Path) -> bool:
-    """Return True if a row's folder cannot be read; the report has said what is wrong."""
+    """Return True if a row's record or scores cannot be read; the report has said what is wrong."""
     from lmfusion.report.page.find import Found
-    from lmfusion.report.page.notices import BAD_INPUT, Notices
+    from lmfusion.report.page.notices import Notices
     from lmfusion.report.page.read_run import read_run
 
-    notices = Notices()
-    read_run(Found(folder, folder.name), notices)
-    return bool(notices.of_kind(BAD_INPUT))
+    run = read_run(Found(folder, folder.name), Notices())
+    return bool(run.broken) or not run.scores  # a log or translations that were deleted take no row out of the tables
 
 
 def _report(asked: Asked) -> bool:

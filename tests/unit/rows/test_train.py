@@ -92,18 +92,31 @@ def test_a_damaged_row_of_an_earlier_command_is_named_and_the_others_are_reporte
     assert "12.2" in (asked.out / "report" / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("record", ["{", '{"name": "src_elmo", "steps": {}}'], ids=["cut", "half-written"])
-def test_a_row_of_this_command_whose_record_is_damaged_has_failed(
-    asked: Asked, monkeypatch: pytest.MonkeyPatch, record: str
+@pytest.mark.parametrize(
+    ("file", "content", "failed"),
+    [
+        ("run.json", "{", True),
+        ("run.json", '{"name": "src_elmo", "steps": {}}', True),
+        ("scores.json", "{", True),
+        ("train.log", None, False),
+        ("test.hyp", None, False),
+    ],
+    ids=["cut", "half-written", "scores", "no log", "no translations"],
+)
+def test_a_row_of_this_command_that_the_report_cannot_have_has_failed(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch, file: str, content: str | None, failed: bool
 ) -> None:
-    """The report says so, and has the other rows."""
+    """The report says so, and has the other rows; one without curves or examples is in its tables."""
     reference = asked.data.text("test", "fr")
     reference.parent.mkdir(parents=True, exist_ok=True)
     reference.write_text("une maison\n", encoding="utf-8")
     for row in ("baseline", "src_elmo", "shared"):
         finished(asked.out / row, reference, 12.25)
     for row in ("src_elmo", "shared"):  # the latter of an earlier command
-        (asked.out / row / "run.json").write_text(record, encoding="utf-8")
+        if content is None:
+            (asked.out / row / file).unlink()
+        else:
+            (asked.out / row / file).write_text(content, encoding="utf-8")
 
     def report(words: list[str], check: bool) -> SimpleNamespace:
         page = Path(words[words.index("--out") + 1]) / "report.html"
@@ -112,7 +125,7 @@ def test_a_row_of_this_command_whose_record_is_damaged_has_failed(
         return SimpleNamespace(returncode=2)
 
     monkeypatch.setattr("lmfusion.rows.train.subprocess.run", report)
-    assert train.train(replace(asked, rows=["baseline", "src_elmo"])) == ["src_elmo"]
+    assert train.train(replace(asked, rows=["baseline", "src_elmo"])) == ["src_elmo"] * failed
 
 
 def test_a_report_that_is_not_written_is_an_error(asked: Asked) -> None:
