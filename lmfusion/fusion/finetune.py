@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lmfusion.checkpoint.starting_point import starts_from
 from lmfusion.errors import InputError
 from lmfusion.fusion.elmo import REPRESENTATION_DROPOUT, make_projection
 from lmfusion.fusion.interface import Fusion, Side, register_fusion
@@ -109,10 +110,13 @@ class FinetuneFusion(Fusion):
     def begin(self, run: Any) -> None:
         """Look again whether something is trained, see :meth:`Fusion.begin`: what has no use here is dropped by now.
 
+        A run that goes on is not asked: those of earlier versions, which did not look again, can be ended.
+
         Raises:
             InputError: if nothing is, as of a BERT with all layers frozen and without its pooler.
         """
-        self.lm.freeze_layers(self.frozen_layers)
+        if run is None or starts_from(run["checkpoint"]) is None:
+            self.lm.freeze_layers(self.frozen_layers)
 
     def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> LMStates:
         """Return the top state, without gradients while the LM is frozen; see :meth:`Fusion.read`."""
