@@ -10,16 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 import lmfusion
-from lmfusion.checkpoint.finding import find_checkpoint
+from lmfusion.checkpoint.finding import checkpoint_of, find_checkpoint
 from lmfusion.commands.parsers import add_command, add_user_dir
 from lmfusion.errors import InputError, why_no_file
+from lmfusion.runs.run_folder import RUN_FILE
 
 if TYPE_CHECKING:
     from lmfusion.consumers.heads import HeadSpec
     from lmfusion.inference.predicting import Prediction
 
 _KINDS = (".pt", ".json", ".log", ".hyp")
-"""Endings of a run's files."""
+"""Endings of a run's files, checkpoints first."""
 
 
 def add(commands: Any) -> None:
@@ -55,7 +56,9 @@ def run(args: argparse.Namespace) -> None:
     if not path.is_file():
         raise InputError(f"--input {path}: {why_no_file(path)}.")
     if args.output:
-        refuse_overwriting(Path(args.output), [path, Path(args.model), *_files_of(Path(args.model))])
+        refuse_overwriting(Path(args.output), [path])
+        if Path(args.output).resolve() in {each.resolve() for each in files_of(Path(args.model))}:
+            raise InputError(f"--output {args.output}: is a file of the model's run. Give another name.")
     for name in ("fairseq", "lmfusion"):
         logging.getLogger(name).setLevel(logging.WARNING)
     lmfusion.install()
@@ -74,11 +77,17 @@ def run(args: argparse.Namespace) -> None:
     _measure(spec, found, [example.label for example in examples])
 
 
-def _files_of(model: Path) -> Iterator[Path]:
-    """Yield the files of a model's run: checkpoints, records, logs and outputs, but no tables of predictions."""
-    inner = find_checkpoint(model).parent
+def files_of(model: Path) -> Iterator[Path]:
+    """Yield the files of a model's run: checkpoints, records, logs and outputs, but no tables of predictions.
+
+    Of a checkpoint that lies alone, in no run's folder, it and those beside it: what else is there may be anything.
+    """
+    checkpoint = find_checkpoint(model).absolute()
+    yield checkpoint
+    inner = checkpoint.parent
     for folder in {inner, inner.parent if inner.name == "checkpoints" else inner / "checkpoints"}:
-        yield from (each for kind in _KINDS for each in folder.glob(f"*{kind}"))
+        of_run = (folder / RUN_FILE).is_file() or (folder.is_dir() and checkpoint_of(folder) is not None)
+        yield from (each for kind in (_KINDS if of_run else _KINDS[:1]) for each in folder.glob(f"*{kind}"))
 
 
 def _measure(spec: HeadSpec, found: list[Prediction], labels: list[str | None]) -> None:

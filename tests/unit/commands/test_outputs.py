@@ -14,6 +14,7 @@ import pytest
 from lmfusion import InputError
 from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.cli import main
+from lmfusion.commands import predict
 from lmfusion.errors import check_name, describe_os_error
 from lmfusion.text import word_vectors
 from lmfusion.text.textio import writing
@@ -84,6 +85,23 @@ def test_predictions_do_not_take_the_place_of_a_file_of_the_run(
     assert sorted(path.name for path in output.parent.iterdir() if path.is_file()) == sorted(
         Path(each).name for each in RUN if (tmp_path / "run" / each).parent == output.parent
     )
+
+
+def test_what_lies_beside_a_checkpoint_alone_is_none_of_a_runs_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As labels that were written there before, under whatever name; the checkpoint is still kept."""
+    for name in ("mood.pt", "other.pt", "labels.json", "labels.log"):
+        (tmp_path / name).write_text("kept", encoding="utf-8")
+    assert {path.name for path in predict.files_of(tmp_path / "mood.pt")} == {"mood.pt", "other.pt"}
+    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    assert {path.name for path in predict.files_of(tmp_path / "mood.pt")} == {path.name for path in tmp_path.iterdir()}
+    inner = tmp_path / "checkpoints"
+    inner.mkdir()
+    monkeypatch.chdir(inner)
+    Path("checkpoint_best.pt").touch()
+    found = {path.resolve() for path in predict.files_of(Path("checkpoint_best.pt"))}
+    assert found == {inner / "checkpoint_best.pt", *(path for path in tmp_path.iterdir() if path.is_file())}
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG], ids=errno.errorcode.get)
