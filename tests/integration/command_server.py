@@ -107,7 +107,8 @@ def run_side_by_side(commands: list[list[str]], answers: TextIO) -> None:
 def run_or_fork(words: Any, **given: Any) -> subprocess.CompletedProcess[Any]:
     """Take the place of ``subprocess.run``: Python with one of MODULES, started by a command, is a fork as well."""
     names = [name for name, module in MODULES.items() if list(words[:4]) == [sys.executable, "-P", "-m", module]]
-    if not names or given.keys() != {"stdout", "stderr", "check"} or given["stdout"] != given["stderr"]:
+    files = given.get("stdout")
+    if not names or files is None or given != {"stdout": files, "stderr": files, "check": False}:
         return real_run(words, **given)
     child = start_forked(lambda: run_here([*names, *words[4:]]), given["stdout"].fileno())
     return subprocess.CompletedProcess(words, status_of(child))
@@ -116,11 +117,13 @@ def run_or_fork(words: Any, **given: Any) -> subprocess.CompletedProcess[Any]:
 real_run = subprocess.run
 
 
-def start_plugged(answers: TextIO) -> TextIO:
-    """Start the process that has lmfusion imported; where it takes its requests."""
+def start_plugged(answers: TextIO) -> tuple[TextIO, int]:
+    """Start the process that has lmfusion imported; where it takes its requests, and where it tells of each answer."""
     read, write = os.pipe()
+    told, tell = os.pipe()
     if os.fork() == 0:
         os.close(write)
+        os.close(told)
         from fairseq.utils import import_user_module
 
         import_user_module(Namespace(user_dir=USER_DIR))
@@ -128,9 +131,11 @@ def start_plugged(answers: TextIO) -> TextIO:
         with os.fdopen(read, encoding="utf-8") as requests:
             for line in requests:
                 run_side_by_side(json.loads(line), answers)
+                os.write(tell, b".")
         os._exit(0)
     os.close(read)
-    return os.fdopen(write, "w", encoding="utf-8")
+    os.close(tell)
+    return os.fdopen(write, "w", encoding="utf-8"), told
 
 
 def is_plugged(words: list[str]) -> bool:
@@ -146,12 +151,14 @@ def main() -> None:
     for name in (*MODULES.values(), *SLOW_TO_IMPORT):
         importlib.import_module(name)
     subprocess.run = run_or_fork  # type: ignore[assignment]
-    plugged = start_plugged(answers)
+    plugged, told = start_plugged(answers)
     gc.freeze()  # or each fork's collections would copy all memory
     for line in sys.stdin:
         commands = json.loads(line)
         if all(map(is_plugged, commands)):
             print(line, end="", file=plugged, flush=True)  # it answers by itself
+            if not os.read(told, 1):
+                sys.exit("the process that has lmfusion imported is gone")  # or the tests would wait for ever
         else:
             run_side_by_side(commands, answers)
     plugged.close()
