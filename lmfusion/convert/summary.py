@@ -116,7 +116,7 @@ def _of_seq2seq(model: TransformerLMFusion, source: str, target: str) -> Summary
     logits, extra = model.decoder(prefix[None], encoder_out=encoded)
     states = [
         *_of_embedding("source", model.encoder.embed_tokens, tokens[None]),
-        ("encoder input", encoded["encoder_embedding"][0]),
+        ("encoder input", encoded["encoder_states"][0].transpose(0, 1)),
         *_of_stack("encoder", encoded["encoder_states"][1:]),
         ("encoder output", encoded["encoder_out"][0].transpose(0, 1)),
         *_of_embedding("target", model.decoder.embed_tokens, prefix[None]),

@@ -185,14 +185,20 @@ def side(w: Weights, part: str, args: Args, lm: Args | None, tokens: list[int]) 
 
 
 def stack(
-    w: Weights, part: str, args: Args, lm: Args | None, tokens: list[int], memory: Tensor | None, step_by_step: bool
-) -> Tensor:
-    """Encoder output, or the decoder's state before its softmax; in generation a word is embedded before the next."""
+    w: Weights,
+    part: str,
+    args: Args,
+    lm: Args | None,
+    tokens: list[int],
+    memory: Tensor | None,
+    step_by_step: bool = False,
+) -> list[Tensor]:
+    """The input, each layer's state, and what comes out at the end; in generation a word is embedded before the next."""
     x, size, i = side(w, part, args, lm, tokens), args[f"{part}_embed_dim"], torch.arange(len(tokens))
     if step_by_step and part == "decoder":
         x = torch.stack([side(w, part, args, lm, tokens[: end + 1])[-1] for end in range(len(tokens))])
     if part == "encoder" and args.get("embedding_only"):
-        return x
+        return [x, x]
     scale = args.get(f"{part}_embed_scale")
     kind = kind_of_positions(args, f"no_{part[:3]}_token_positional_embeddings", f"{part}_learned_pos")
     x = (math.sqrt(size) if scale is None else scale) * x + positions(w, f"{part}.", len(tokens), size, kind)
@@ -214,11 +220,13 @@ def stack(
     if memory is not None:
         steps = [("self_attn_layer_norm", attend_here), ("encoder_attn_layer_norm", attend_there)]
         steps.append(("final_layer_norm", forward))
+    states = [x]
     for layer in (f"{part}.layers.{n}." for n in range(args[f"{part}_layers"])):
         for name, step in steps:
             name = layer + name
             x = x + step(layer, norm(w, name, x)) if before else norm(w, name, x + step(layer, x))
-    return norm(w, f"{part}.layer_norm", x) if before and w[f"{part}.version"][0] >= 2 else x
+        states.append(x)
+    return [*states, norm(w, f"{part}.layer_norm", x) if before and w[f"{part}.version"][0] >= 2 else x]
 
 
 def seq2seq(
@@ -232,7 +240,7 @@ def seq2seq(
 ) -> tuple[Tensor, Tensor]:
     """Encoder output and logits."""
     w = double(weights)
-    memory = stack(w, "encoder", args, lms.get("src"), source, None, step_by_step)
-    state = stack(w, "decoder", args, lms.get("tgt"), prefix, memory, step_by_step)
+    memory = stack(w, "encoder", args, lms.get("src"), source, None, step_by_step)[-1]
+    state = stack(w, "decoder", args, lms.get("tgt"), prefix, memory, step_by_step)[-1]
     tied = args.get("share_decoder_input_output_embed") or args.get("share_all_embeddings")
     return memory, softmax_input(w, "decoder.", {"share_decoder_input_output_embed": tied}, state)

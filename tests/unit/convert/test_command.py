@@ -14,6 +14,8 @@ from torch import Tensor
 import lmfusion
 from lmfusion import cli
 
+TOWERS = ["embeddings", *(f"layer {number} {way}" for number in (1, 2) for way in ("forward", "backward"))]
+
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Any:
@@ -71,45 +73,68 @@ def test_check_of_a_causal_lm(
         assert_row(row, state)
 
 
-def test_check_of_a_cloze_lm(make: ModuleType, reference: ModuleType, save: Any, dicts: Any, run: Any) -> None:
-    weights = make.language_model(make.CLOZE, 24)
-    text = run(save(weights, make.CLOZE), "--dict", dicts["src"], "--check", "src3 src19")
+@pytest.mark.parametrize("targets", [("self",), ("future", "past"), ("self", "future", "past")], ids=str)
+def test_check_of_a_cloze_lm(
+    make: ModuleType, reference: ModuleType, save: Any, dicts: Any, run: Any, targets: tuple[str, ...]
+) -> None:
+    args = {**make.CLOZE, **{f"{name}_target": name in targets for name in ("self", "future", "past")}}
+    weights = make.language_model(args, 24)
+    text = run(save(weights, args), "--dict", dicts["src"], "--check", "src3 src19")
     assert text.startswith("tokens: 2 7 23 2\n")
     w, tokens = reference.double(weights), [2, 7, 23, 2]
-    states, tops = reference.language_model(w, "decoder.", make.CLOZE, tokens)
-    visible = reference.language_model(w, "decoder.", make.CLOZE, tokens, hide_self=False)[1][0]
+    states, tops = reference.language_model(w, "decoder.", args, tokens)
+    visible = reference.language_model(w, "decoder.", args, tokens, hide_self=False)[1][0]
     table = rows(text)
-    towers = [f"layer {number} {way}" for number in (1, 2) for way in ("forward", "backward")]
-    assert list(table) == ["embeddings", *towers, "joined, token visible", "logits (self)"]
-    logits = reference.softmax_input(w, "decoder.", make.CLOZE, tops[0])
-    for row, state in zip(table.values(), [*states[:-1], visible, logits], strict=True):
+    joined = {"joined, token visible": visible} if "self" in targets else {}
+    logits = [reference.softmax_input(w, "decoder.", args, top) for top in tops]
+    assert list(table) == [*TOWERS, *joined, *(f"logits ({name})" for name in targets)]
+    for row, state in zip(table.values(), [*states[:5], *joined.values(), *logits], strict=True):
         assert_row(row, state)
 
 
+# The flags of a language model inside, where it is, and whether its last state sees the token.
+INSIDE = {
+    # The file's own flag was written by code that hid the token then, which the command is told.
+    "source": ({"encoder_embed_path": "bilm:x", "bilm_mask_last_state": True}, "encoder.embed_tokens.bilm", "hidden"),
+    "mixed": ({"encoder_embed_path": "elmo:x", "elmo_affine": True}, "encoder.embed_tokens.language_model", "visible"),
+    "target": ({"decoder_embed_path": "bilm:x"}, "decoder.embed_tokens.lm", None),
+}
+
+
+@pytest.mark.parametrize(("flags", "place", "joined"), INSIDE.values(), ids=INSIDE)
 def test_check_of_a_sequence_to_sequence_model(
-    make: ModuleType, reference: ModuleType, save: Any, dicts: Any, run: Any
-) -> None:
-    """The file's own flag was written by code that hid the token then, which the command is told."""
-    args = {**make.SEQ2SEQ, "encoder_embed_path": "bilm:x", "bilm_mask_last_state": True}
-    weights = make.seq2seq(args, {"src": make.CLOZE}, {"src": 24, "tgt": 21})
-    lm = save({}, make.CLOZE, "lm.pt")
-    given = ["--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"], "--src-lm", lm]
-    given += ["--arg", "bilm_mask_last_state=full"]
-    text = run(save(weights, args), *given, "--check", "src3 src19 ||| tgt0 tgt16")
-    args["bilm_mask_last_state"] = "full"
-    assert text.startswith("source: 7 23 2\ntarget so far: 2 4 20\n")
-    table, w = rows(text), reference.double(weights)
-    names = ["source LM, embeddings", "source LM, joined, token hidden", "source embeddings", "encoder input"]
-    names += ["encoder layer 2", "encoder output", "target embeddings", "decoder layer 1", "logits"]
-    assert set(names) < set(table)
-    memory, logits = reference.seq2seq(weights, args, {"src": make.CLOZE}, [7, 23, 2], [2, 4, 20])
-    assert_row(table["encoder output"], memory)
-    assert_row(table["logits"], logits)
-    assert_row(table["source embeddings"], reference.side(w, "encoder", args, make.CLOZE, [7, 23, 2]))
-    inner = "encoder.embed_tokens.bilm.decoder."
-    assert_row(
-        table["source LM, joined, token hidden"], reference.language_model(w, inner, make.CLOZE, [7, 23, 2])[1][0]
-    )
+    make: ModuleType, reference: ModuleType, save: Any, dicts: Any, run: Any,
+    flags: dict[str, Any], place: str, joined: str | None,
+) -> None:  # fmt: skip
+    """Every state of both sides; before a mixed language model stands an </s>."""
+    side, lm = ("src", make.CLOZE) if place.startswith("encoder") else ("tgt", make.CAUSAL)
+    args = {**make.SEQ2SEQ, **flags}
+    weights = make.seq2seq(args, {side: lm}, {"src": 24, "tgt": 21})
+    given = ["--src-dict", dicts["src"], "--tgt-dict", dicts["tgt"], "--lm", save({}, lm, "lm.pt")]
+    given += ["--arg", "bilm_mask_last_state=full"] if joined == "hidden" else []
+    text = run(save(weights, args), *given, "--check", "src3 what src19 ||| tgt0 tgt16 where")
+    read = {"src": [7, 3, 23, 2], "tgt": [2, 4, 20, 3]}
+    assert text.startswith("source: 7 3 23 2  (unknown: what)\ntarget so far: 2 4 20 3  (unknown: where)\n")
+    args["bilm_mask_last_state"] = "full" if joined == "hidden" else False
+    w = reference.double(weights)
+    tokens = [2, *read[side]] if "elmo_affine" in flags else read[side]
+    states, _ = reference.language_model(w, f"{place}.decoder.", lm, tokens, hide_self=joined == "hidden")
+    names = [*TOWERS, f"joined, token {joined}"] if joined else ["embeddings", "layer 1", "layer 2"]
+    expected: dict[str, Tensor] = {}
+    memory = None
+    for name, word, part in (("src", "source", "encoder"), ("tgt", "target", "decoder")):
+        own = lm if name == side else None
+        expected |= dict(zip([f"{word} LM, {state}" for state in names], states, strict=True)) if own else {}
+        expected[f"{word} embeddings"] = reference.side(w, part, args, own, read[name])
+        found = reference.stack(w, part, args, own, read[name], memory)
+        layers = [f"{part} layer {number}" for number in (1, 2)]
+        expected |= dict(zip([f"{part} input", *layers, f"{part} output"], found, strict=True))
+        memory = found[-1]
+    expected["logits"] = reference.softmax_input(w, "decoder.", {}, expected.pop("decoder output"))
+    table = rows(text)
+    assert list(table) == list(expected)
+    for row, state in zip(table.values(), expected.values(), strict=True):
+        assert_row(row, state)
 
 
 @pytest.mark.parametrize(
