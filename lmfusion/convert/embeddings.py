@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import Tensor
 from lmfusion.convert.arguments import Arguments
 from lmfusion.convert.folding import fold_scale
 from lmfusion.convert.mapping import Shape, WeightMapping
+from lmfusion.errors import InputError
 
 SOURCE = "encoder.embed_tokens.weight"
 TARGET = "decoder.embed_tokens.weight"
@@ -39,9 +40,18 @@ class Embeddings:
     source_name: str
 
     @classmethod
-    def of(cls, args: Arguments, lms: Container[str]) -> Embeddings:
-        """Describe them from the training command and the sides that stand on a language model."""
+    def of(cls, args: Arguments, lms: Collection[str]) -> Embeddings:
+        """Describe them from the training command and the sides that stand on a language model.
+
+        Raises:
+            InputError: if one weight is to embed both sides, and a language model stands there.
+        """
         share_all, alone = args.switch("share_all_embeddings"), args.switch("embedding_only")
+        if share_all and lms:
+            raise InputError(
+                f"{args.origin}: share_all_embeddings ties the embeddings of both sides, and a side on a language model "
+                f"has none: say {args.flag} share_all_embeddings=False if it did not."
+            )
         scales = {"src": 1.0 if alone else _scale(args, "encoder"), "tgt": _scale(args, "decoder")}
         return cls(
             share_all,

@@ -178,7 +178,7 @@ def apply_mapping(
     _check(mappings, weights, set(ignored), origin)
     result: dict[str, Tensor] = {}
     for mapping in mappings:
-        if mapping.targets and mapping.source in weights:
+        if mapping.targets:
             result.update(mapping.apply(weights[mapping.source]))
     return result
 

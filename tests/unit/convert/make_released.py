@@ -176,7 +176,8 @@ def seq2seq(args: Args, lms: dict[str, Args], vocabulary: dict[str, int]) -> Wei
     if outside != size:
         weights.update(linear("decoder.project_out_dim", outside, size, bias=False))
     if args["share_all_embeddings"]:
-        weights["decoder.embed_tokens.weight"] = weights["encoder.embed_tokens.weight"]
+        name = "embedder" if args["embedding_only"] else "embed_tokens"
+        weights["decoder.embed_tokens.weight"] = weights[f"encoder.{name}.weight"]
     elif not args["share_decoder_input_output_embed"]:
         weights["decoder.embed_out"] = torch.randn(vocabulary["tgt"], outside) * outside**-0.5
     return weights

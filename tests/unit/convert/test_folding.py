@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lmfusion.convert.folding import fold_plain_shares, fold_projections, fold_scale
-from lmfusion.convert.mapping import WeightMapping, apply_mapping
+from lmfusion.convert.mapping import Row, WeightMapping, apply_mapping, map_names
 from lmfusion.errors import InputError
 
 PROJECTED = {
@@ -97,3 +97,16 @@ def test_a_weight_of_the_released_format_is_divided_by_its_rows() -> None:
         }
     with pytest.raises(InputError, match=r"x\.pt .*copy \(of table\)"):
         apply_mapping(steps, {"table": table, "bias": bias, "copy": table + 1}, origin="x.pt")
+    with pytest.raises(InputError, match=r"missing: table\."):
+        apply_mapping(steps, {"bias": bias, "copy": table}, origin="x.pt")
+
+
+def test_a_weight_of_ours_goes_where_the_first_row_that_fits_its_whole_name_says() -> None:
+    """Weights of one name there are its rows, in the order of the table."""
+    table = [Row("special", "other"), Row(r"(\w+)", r"matrix", skipped=2), Row("deep.bias", "bias", lead=2)]
+    shapes = {"our.b": (3, 4), "our.a": (1, 4), "our.special": (5,), "our.deep.bias": (7,), "our.a.b": (9,), "a": (8,)}
+    assert map_names(table, shapes, "our.", "their.") == [
+        WeightMapping("their.other", (5,), {"our.special": 5}),
+        WeightMapping("their.matrix", (2 + 3 + 1, 4), {"our.b": 3, "our.a": 1}, skipped=2),
+        WeightMapping("their.bias", (1, 1, 7), {"our.deep.bias": 7}),
+    ]

@@ -60,13 +60,15 @@ def test_every_wrong_weight_is_listed_by_the_name_it_has_in_the_file(
     cloze["decoder.surplus"] = torch.zeros(2)
     cloze["encoder.extra"] = torch.zeros(2)
     cloze["decoder.forward_layers.0.fc2.bias"][3] = float("nan")
+    cloze["decoder.forward_layers.1.fc2.bias"][3] = -float("inf")
     cloze["decoder.forward_layers.0.fc1.bias"] = torch.zeros(20, dtype=torch.int64)
     cloze["decoder.backward_layers.0.self_attn.bias_k"] = torch.zeros(1, 1, 8)
     message = refused(save(cloze, make.CLOZE))
     assert "missing: decoder.embed_out, decoder.forward_layers.1.fc1.bias;" in message
     assert "not expected: decoder.surplus, encoder.extra;" in message
     assert "of another shape: decoder.backward_layers.0.self_attn.bias_k (1, 1, 8) instead of (1, 1, 16);" in message
-    assert "not finite numbers: decoder.forward_layers.0.fc1.bias, decoder.forward_layers.0.fc2.bias." in message
+    infinite = (f"decoder.forward_layers.{name}.bias" for name in ("0.fc1", "0.fc2", "1.fc2"))
+    assert f"not finite numbers: {', '.join(infinite)}." in message
 
 
 def test_todays_format(make: ModuleType, cloze: Any, save: Any, dicts: dict[str, str], refused: Any) -> None:

@@ -114,11 +114,12 @@ def test_plain_transformer(make: ModuleType, check: Any, dicts: dict[str, str], 
         {"decoder_embed_scale": 2.0},
         {"encoder_embed_scale": 0.5},
         {"encoder_embed_scale": 1.0, "decoder_embed_scale": 1.0},
+        {"embedding_only": True},  # which the released code does not multiply by anything
     ],
-    ids=["none", "decoder", "encoder", "both"],
+    ids=["none", "decoder", "encoder", "both", "no encoder"],
 )
 def test_one_embedding_for_encoder_decoder_and_output(
-    make: ModuleType, check: Any, dicts: dict[str, str], factors: dict[str, float]
+    make: ModuleType, check: Any, dicts: dict[str, str], factors: dict[str, Any]
 ) -> None:
     """A factor unties what was tied, but for the output and a decoder's without one; the numbers stay."""
     Path(dicts["tgt"]).write_text(Path(dicts["src"]).read_text(encoding="utf-8"), encoding="utf-8")

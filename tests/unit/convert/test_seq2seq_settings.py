@@ -100,3 +100,29 @@ def test_half_precision_weights_are_taken_as_they_are(make: ModuleType, save: An
     found = convert(save(weights, args), Inputs(dictionaries=dicts)).checkpoint["model"]
     assert {value.dtype for value in found.values() if value.is_floating_point()} == {torch.float32}
     assert torch.equal(found["encoder.layers.0.fc1.weight"], weights["encoder.layers.0.fc1.weight"].float())
+
+
+@pytest.mark.parametrize("factors", [{}, {"encoder_embed_scale": 0.5}, {"decoder_embed_scale": 2.0}], ids=str)
+def test_one_embedding_may_be_saved_once(
+    make: ModuleType, save: Any, dicts: dict[str, str], factors: dict[str, float]
+) -> None:
+    """Tied or, for a factor, not: the copy that a file lacks is what it would be."""
+    args = {**make.SEQ2SEQ, "share_all_embeddings": True, **factors}
+    weights = make.seq2seq(args, {}, {"src": 24, "tgt": 24})
+    once = {name: value for name, value in weights.items() if name != "decoder.embed_tokens.weight"}
+    inputs = Inputs(dictionary=dicts["src"])
+    twice, found = (convert(save(some, args), inputs).model.state_dict() for some in (weights, once))
+    torch.testing.assert_close(found, twice, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("side", "factor"), [("encoder", "decoder_embed_scale"), ("decoder", "encoder_embed_scale")])
+def test_one_embedding_of_both_sides_and_a_language_model_do_not_go_together(
+    make: ModuleType, save: Any, dicts: dict[str, str], refused: Any, side: str, factor: str
+) -> None:
+    """With a factor, too, which else makes two embeddings of it."""
+    args = {**make.SEQ2SEQ, f"{side}_embed_path": "bilm:lm.pt"}
+    lm = make.CLOZE if side == "encoder" else make.CAUSAL
+    weights = make.seq2seq(args, {side.replace("encoder", "src").replace("decoder", "tgt"): lm}, {"src": 24, "tgt": 24})
+    for more in ({factor: 2.0}, {}):
+        path = save(weights, {**args, "share_all_embeddings": True, **more})
+        assert "share_all_embeddings" in refused(path, "--dict", dicts["src"], "--lm", save({}, lm, "lm.pt"))
