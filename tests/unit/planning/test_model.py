@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,30 @@ def test_each_side_has_the_dictionary_of_its_language(pairs: Text, directions: s
 def test_a_made_up_text_is_in_whatever_languages_the_flags_name(tmp_path: Path) -> None:
     found = shapes(f"--arch transformer {TINY} -s de --target-lang en", made_up(tmp_path, 30, None, 10, {}))
     assert found["encoder.embed_tokens.weight"] == found["decoder.embed_tokens.weight"] == (30, 16)
+
+
+def test_language_models_that_are_named_have_the_symbols_of_their_sides(pairs: Text) -> None:
+    """The same in a text of two shards; an architecture may be said by its short flag."""
+    flags = f"-a transformer_lmfusion {TINY} --src-lm bi_transformer_lm --tgt-lm uni_transformer_lm "
+    flags += "--src-fusion elmo --tgt-fusion finetune"
+    again = replace(pairs, folder=f"{pairs.folder}:{pairs.folder}")
+    for text in (pairs, again):
+        found = shapes(flags, text)
+        for part, types in (("encoder", SIZES["en"]), ("decoder", SIZES["de"])):
+            assert found[f"{part}.embed_tokens.lm.embed.tokens.weight"][0] == types
+
+
+@pytest.mark.parametrize(("flags", "targets"), [("", "self"), ("--future-target --past-target", "future past")])
+def test_a_language_model_predicts_what_flags_say_or_else_what_its_architecture_needs(
+    tmp_path: Path, flags: str, targets: str
+) -> None:
+    words = f"--arch bi_transformer_lm --max-tokens 40 --max-update 5 {flags}".split()
+    before = logging.root.manager.disable
+    request = read_flags(words, made_up(tmp_path, 30, None, 10, {}), 3)
+    assert request.task.targets == targets.split()
+    assert request.cfg.distributed_training.distributed_world_size == 3
+    assert request.cfg.optimizer._name == "adam"
+    assert logging.root.manager.disable == before, "what is logged afterwards is heard"
 
 
 def test_a_language_model_of_another_dictionary_is_refused_as_in_training(
