@@ -63,7 +63,7 @@ def _complete_kit(checkpoint: Path, state: Mapping[str, Any], data: str | None, 
     if bpe_model or not stored.bpe:
         bpe = kits.collect({**cfg, "task": {}}) or kits.TextKit()
     if data or not stored.dictionaries:
-        words = kits.collect({**cfg, "bpe": {}, "tokenizer": {}}) or kits.TextKit()
+        words = kits.collect({**cfg, "bpe": {}}) or kits.TextKit()
     parts = (
         ("BPE", "--spm", bpe_model or "FILE", stored.bpe_file, bpe.bpe_file),
         ("dictionaries", "--data", data or "FOLDER", stored.dictionaries, words.dictionaries),

@@ -23,7 +23,7 @@ SIZES = {
     "tokens_per_sample": 30,
     "max_target_positions": 30,
 }
-SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(20)), "<mask>"]
+SYMBOLS = ["<s>", "<pad>", "</s>", "<unk>", *(f"w{number}" for number in range(20)), "al.le@@", "<mask>"]
 MODELS = runpy.run_path(str(Path(__file__).resolve().parents[2] / "hf_models.py"))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -86,8 +87,9 @@ def test_a_model_without_a_tokenizer_is_read_by_its_symbols(
     lm = make_bert()
     main(["hf", "export", str(save_bert(lm)), "--out", str(tmp_path / "folder")])
     tokenizer = import_transformers().AutoTokenizer.from_pretrained(str(tmp_path / "folder"))
-    rows = tokenizer("w1 w2 unheard", "w3", return_tensors="pt")
-    assert rows["input_ids"][0].tolist() == [lm.vocabulary.index[s] for s in "<s> w1 w2 <unk> </s> w3 </s>".split()]
+    rows = tokenizer("w1 al.le@@ unheard", "w3", return_tensors="pt")
+    found = [lm.symbols[number] for number in rows["input_ids"][0].tolist()]
+    assert found == "<s> w1 al.le@@ <unk> </s> w3 </s>".split(), "pieces are not split at signs"
     expected = theirs_of(tmp_path / "folder")(**rows, output_hidden_states=True).hidden_states
     for state, other in zip(lm.layer_states(rows["input_ids"]), expected, strict=True):
         torch.testing.assert_close(state, other, rtol=0, atol=1e-5)
@@ -122,6 +124,26 @@ def test_a_symbol_with_a_backslash_stays_what_it_is_in_the_training_text(
     text = " ".join(names)
     assert found.encode(text).tolist() == lm.encode(text).tolist()
     assert found.decode(found.encode(text)) == text
+
+
+def test_a_number_that_no_piece_has_is_a_row_of_zeros(make_folder: Callable[..., Path], tmp_path: Path) -> None:
+    """As in a vocabulary with a line that stands there twice; rows behind the last piece are left out."""
+    folder, ours, back = make_folder(vocab_size=510), tmp_path / "bert.pt", tmp_path / "back"
+    file = folder / "tokenizer.json"
+    values = json.loads(file.read_text(encoding="utf-8"))
+    pieces = values["model"]["vocab"]
+    gone = pieces.pop(next(piece for piece, number in pieces.items() if number == 77))
+    file.write_text(json.dumps(values), encoding="utf-8")
+    last = max(pieces.values())
+    from_folder(folder).write(ours)
+    assert main(["hf", "export", str(ours), "--out", str(back)]) == 0
+    before, after = (theirs_of(path).state_dict() for path in (folder, back))
+    for name, weight in before.items():
+        if name.startswith("cls.predictions.") and "transform" not in name or "word_embeddings" in name:
+            weight = weight[: last + 1].clone()
+            weight[gone] = 0
+        torch.testing.assert_close(after[name], weight, rtol=0, atol=0)
+    assert gone == 77 < last < 509
 
 
 def test_dropouts_and_the_longest_sentence_go_both_ways(make_folder: Callable[..., Path], tmp_path: Path) -> None:
