@@ -49,7 +49,7 @@ class Embeddings:
         share_all, alone = args.switch("share_all_embeddings"), args.switch("embedding_only")
         if share_all and lms:
             raise InputError(
-                f"{args.origin}: share_all_embeddings ties the embeddings of both sides, and a side on a language model "
+                f"{args.origin}: share_all_embeddings ties the embeddings of both sides, and one on a language model "
                 f"has none: say {args.flag} share_all_embeddings=False if it did not."
             )
         scales = {"src": 1.0 if alone else _scale(args, "encoder"), "tgt": _scale(args, "decoder")}

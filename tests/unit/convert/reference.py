@@ -193,7 +193,7 @@ def stack(
     memory: Tensor | None,
     step_by_step: bool = False,
 ) -> list[Tensor]:
-    """The input, each layer's state, and what comes out at the end; in generation a word is embedded before the next."""
+    """The input, each layer's state, and what comes out; in generation a word is embedded before the next."""
     x, size, i = side(w, part, args, lm, tokens), args[f"{part}_embed_dim"], torch.arange(len(tokens))
     if step_by_step and part == "decoder":
         x = torch.stack([side(w, part, args, lm, tokens[: end + 1])[-1] for end in range(len(tokens))])
