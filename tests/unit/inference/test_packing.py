@@ -26,11 +26,11 @@ def files(tmp_path: Path) -> dict[str, str]:
     return {"bpe_model": str(tmp_path / "spm.model"), "data": str(tmp_path)}
 
 
-def complete(kit: TextKit | None, named: dict[str, str], **given: str) -> TextKit:
+def complete(kit: TextKit | None, named: dict[str, str], bpe: Any = BPE, **given: str) -> TextKit:
     """Complete the kit of a checkpoint whose configuration names files."""
     cfg: dict[str, Any] = {
         "task": {"data": named.get("data", "/gone"), "source_lang": "en", "target_lang": "de"},
-        "bpe": {**BPE, "sentencepiece_model": named.get("bpe_model", "/gone/spm.model")},
+        "bpe": bpe and {**bpe, "sentencepiece_model": named.get("bpe_model", "/gone/spm.model")},
         "tokenizer": MOSES,
     }
     state = {"cfg": cfg, **({kits.ENTRY: kit.to_state()} if kit else {})}
@@ -63,6 +63,13 @@ def test_files_that_are_given_are_those_that_the_checkpoint_holds(files: dict[st
         with pytest.raises(InputError, match=rf"m\.pt.*{flag}") as refused:
             complete(OWN, {}, **{name: files[name]})
         assert f"{flag} {files[name]}" in str(refused.value)
+
+
+def test_a_bpe_that_is_given_has_its_kind_and_the_trainings_options(files: dict[str, str]) -> None:
+    """Whether the training had none, or one of another kind."""
+    options = {"_name": "subword_nmt", "bpe_codes": "/gone", "sentencepiece_alpha": 0.25}
+    assert complete(None, {}, bpe=None, **files).bpe == BPE
+    assert complete(None, {}, bpe=options, **files).bpe == {**BPE, "sentencepiece_alpha": 0.25}
 
 
 @pytest.mark.parametrize("kit", [None, TextKit(tokenizer=MOSES), replace(OWN, **PIECES), replace(OWN, **WORDS)])
