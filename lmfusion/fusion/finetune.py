@@ -11,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lmfusion.checkpoint.starting_point import starts_from
 from lmfusion.errors import InputError
 from lmfusion.fusion.elmo import REPRESENTATION_DROPOUT, make_projection
 from lmfusion.fusion.interface import Fusion, Side, register_fusion
@@ -68,8 +67,7 @@ class FinetuneFusion(Fusion):
     def __init__(self, lm: PretrainedLM, side: Side, config: FinetuneConfig) -> None:
         lm.check_top_state()
         super().__init__(lm.unfreeze(), side, config)
-        self.frozen_layers = config.lm_freeze_layers or 0
-        lm.freeze_layers(self.frozen_layers)
+        lm.freeze_layers(config.lm_freeze_layers or 0)
         self.rate = learning_rate(config)
         if not self.rate.is_plain:
             set_learning_rate(lm, self.rate)
@@ -106,17 +104,6 @@ class FinetuneFusion(Fusion):
             )
         if config.lm_freeze_updates:
             check_unused_parameters(run, flag("lm_freeze_updates"))
-
-    def begin(self, run: Any) -> None:
-        """Look again whether something is trained, see :meth:`Fusion.begin`: what has no use here is dropped by now.
-
-        A run that goes on is not asked: those of earlier versions, which did not look again, can be ended.
-
-        Raises:
-            InputError: if nothing is, as of a BERT with all layers frozen and without its pooler.
-        """
-        if run is None or starts_from(run["checkpoint"]) is None:
-            self.lm.freeze_layers(self.frozen_layers)
 
     def read(self, tokens: Tensor, incremental_state: IncrementalState | None = None) -> LMStates:
         """Return the top state, without gradients while the LM is frozen; see :meth:`Fusion.read`."""

@@ -8,14 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 from fairseq.data import Dictionary
-from fairseq.dataclass.configs import CheckpointConfig
 from fairseq.modules.transformer_sentence_encoder import TransformerSentenceEncoder
 from torch import Tensor, nn
 
 import lmfusion
 from lmfusion.errors import InputError
-from lmfusion.fusion.finetune import FinetuneConfig, FinetuneFusion
-from lmfusion.fusion.interface import Side
 from lmfusion.lm.bert import BertLM
 from lmfusion.lm.loading import build, describe
 from lmfusion.lm.transformer.encoder import segments
@@ -165,30 +162,3 @@ def test_logits_by_hand(make_bert: Callable[..., BertLM]) -> None:
     normed = normed * exact(head.layer_norm.weight) + exact(head.layer_norm.bias)
     expected = normed @ exact(lm.embed.tokens.weight).t() + exact(head.bias)
     torch.testing.assert_close(lm.logits(x).double(), expected, rtol=0, atol=1e-5)
-
-
-def run_in(folder: Path) -> dict[str, CheckpointConfig]:
-    """fairseq's configuration of a training with this ``--save-dir``, as far as it tells whether it goes on."""
-    return {"checkpoint": CheckpointConfig(save_dir=str(folder))}
-
-
-def test_with_all_layers_frozen_a_training_begins_only_where_the_pooler_is_used(
-    make_bert: Callable[..., BertLM], tmp_path: Path
-) -> None:
-    lm = make_bert()
-    side = Side("src", "source", "encoder", lm.symbols, lm.embed_dim, 2, "")
-    fusion = FinetuneFusion(lm, side, FinetuneConfig(lm_freeze_layers=2))
-    fusion.begin(None)
-    trained = {name.split(".")[0] for name, weight in lm.named_parameters() if weight.requires_grad}
-    assert trained == {"pooler"}
-    lm.drop_pooler()
-    with pytest.raises(InputError, match="nothing of the language model"):
-        fusion.begin(None)
-    with pytest.raises(InputError, match="nothing of the language model"):
-        fusion.begin(run_in(tmp_path))
-    (tmp_path / "checkpoint_last.pt").touch()
-    fusion.begin(run_in(tmp_path))  # a run that began before this was refused goes on
-    fewer = make_bert()
-    fusion = FinetuneFusion(fewer, side, FinetuneConfig(lm_freeze_layers=1))
-    fewer.drop_pooler()
-    fusion.begin(None)
