@@ -44,7 +44,7 @@ def flags(description: str | None, *, rounds: int, sized: bool = True) -> argpar
     if sized:
         size = "big" if torch.cuda.is_available() else "small"
         text = "the paper's models, or the same with a quarter of the channels and a fifth of the words"
-        parser.add_argument("--size", choices=SIZES, default=size, help=f"{text} (here: {size})")
+        parser.add_argument("--size", choices=SIZES, default=size, help=f"{text} (here: %(default)s)")
         for name, words in OVERRIDES.items():
             parser.add_argument(f"--{name.replace('_', '-')}", type=int, help=f"another number of {words}")
         precision = BF16 if torch.cuda.is_available() else FP32
@@ -52,8 +52,8 @@ def flags(description: str | None, *, rounds: int, sized: bool = True) -> argpar
             "--precision",
             choices=(FP32, BF16, AUTOCAST),
             default=precision,
-            help=f"of all sides: weights in fp32 or bf16, or fp32 with autocast to bf16, which is what --cpu-bf16 of "
-            f"training does on a CPU (here: {precision})",
+            help="of all sides: weights in fp32 or bf16, or fp32 with autocast to bf16, which is what --cpu-bf16 of "
+            "training does on a CPU (here: %(default)s)",
         )
     parser.add_argument("--rounds", type=int, default=rounds, help=f"timed ones, after one that is not ({rounds})")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="on a CPU (default: all)")

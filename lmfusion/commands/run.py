@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lmfusion.commands.parsers import add_command
+from lmfusion.commands.train import rows_of
 from lmfusion.errors import InputError
+from lmfusion.rows.scripts import REVERSE, is_back_translated
 
 STEPS = ("data", "train", "pack", "report")
 """Sections of the file, in the order in which they run; each has the flags of the command of its name."""
@@ -84,7 +86,7 @@ def _check_values(path: Path, name: str, step: argparse.Namespace) -> None:
 
 
 def _check_folders(path: Path, steps: Mapping[str, argparse.Namespace]) -> None:
-    """Refuse sections that read another folder than the section before them writes.
+    """Refuse sections that read something else than the section before them writes.
 
     Raises:
         InputError: naming both.
@@ -96,3 +98,11 @@ def _check_folders(path: Path, steps: Mapping[str, argparse.Namespace]) -> None:
         )
     if train and pack and Path(train.out) not in Path(pack.model).parents:
         raise InputError(f"{path}: pack reads model: {pack.model}, which is not in train's out: {train.out}.")
+    if train and pack and not Path(pack.model).exists():  # a row of an earlier command is there already
+        rows, row = rows_of(train), Path(pack.model).relative_to(train.out).parts[0]
+        trained = [*rows, *(REVERSE for asked in rows if is_back_translated(asked))]
+        if row not in trained:
+            raise InputError(
+                f"{path}: pack reads model: {pack.model}, which is none of train's rows: {', '.join(rows)}. Give "
+                f"{Path(train.out) / rows[-1]}, or train {row} as well."
+            )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, why_no_file
 
 _NO_TEXT = re.compile(r"[\0\ud800-\udfff]")
 ON, OFF = ("true", "yes", "on"), ("false", "no", "off")
@@ -33,6 +33,8 @@ def read(path: Path, commands: Mapping[str, argparse.ArgumentParser]) -> list[li
     Raises:
         InputError: if it cannot be read, or a section, a key or a value is not one that the command knows.
     """
+    if path.is_dir() or not path.exists():  # a pipe may be read: it is read once
+        raise InputError(f"{path}: {why_no_file(path)}. lmfusion run --example prints one to begin with.")
     try:
         tree = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
     except RecursionError as error:
@@ -84,7 +86,10 @@ def _words(path: Path, section: str, node: yaml.Node, parser: argparse.ArgumentP
             values = [",".join(values)]  # a flag that takes several as one word: --rows baseline,shared
         expected = action.nargs if isinstance(action.nargs, int) else 1 if action.nargs is None else len(values)
         if len(values) != expected:
-            raise InputError(f"{_place(path, value)}: {key} takes {expected}, not {len(values)}: {', '.join(values)}.")
+            words = values[0].split() if len(values) == 1 else []
+            hint = f" Write {key}: [{', '.join(words)}]." if len(words) == expected else ""
+            given = f"{key} takes {expected}, not {len(values)}: {', '.join(values)}"
+            raise InputError(f"{_place(path, value)}: {given}.{hint}")
         if action.option_strings:
             flags += [action.option_strings[-1], *values]
         else:

@@ -50,14 +50,15 @@ def check(args: argparse.Namespace) -> None:
         if value is not None and not 0 < value < math.inf:
             raise InputError(f"{flag} {value:g}: give a number above 0.")
     check_seed(args.seed)
-    scripts.check_rows(_rows(args))
+    scripts.check_rows(rows_of(args))
     for side, path in _language_models(args).items():
         if not path.exists():
             raise InputError(f"--{side}-lm {path}: does not exist.")
     plan.check_numbers(_numbers(args))
 
 
-def _rows(args: argparse.Namespace) -> list[str]:
+def rows_of(args: argparse.Namespace) -> list[str]:
+    """Return the names of the rows that are asked for, each once."""
     return list(dict.fromkeys(row for word in args.rows.split(",") if (row := word.strip())))
 
 
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> None:
     check(args)
     asked = Asked(
         read_data(args.data),
-        _rows(args),
+        rows_of(args),
         args.out,
         args.minutes,
         _language_models(args),

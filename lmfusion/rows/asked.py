@@ -119,12 +119,17 @@ def _check_tokenizer(side: str, path: Path, data: Prepared, name: str, lm: Any) 
     expected, found = data.tokenizers.get(name), tokenizer.hash if tokenizer is not None else None
     if expected == found:
         return
+    again = f"prepare the text again by lmfusion data … --{side}-hf {path}"
+    if path.is_file():  # of hf save or hf import, which --src-hf does not read
+        again = (
+            f"prepare the text by lmfusion data … --{side}-hf FOLDER, the folder of Hugging Face that {path.name} was "
+            f"made from (or one that lmfusion hf export makes of a BERT), and give --{side}-lm FOLDER"
+        )
     if expected is None:
         raise InputError(
-            f"--{side}-lm {path} brings its own tokenizer, and {name} in {data.folder} has another BPE: prepare the "
-            f"text again by lmfusion data … --{side}-hf {path}."
+            f"--{side}-lm {path} brings its own tokenizer, and {name} in {data.folder} has another BPE: {again}."
         )
     raise InputError(
         f"--{side}-lm {path}: its tokenizer is not that by which {name} in {data.folder} was encoded, or has changed "
-        f"since: give the folder of then, or prepare the text again by lmfusion data … --{side}-hf {path}."
+        f"since: give the folder of then, or {again}."
     )

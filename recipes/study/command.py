@@ -84,7 +84,9 @@ def make_plan(args: argparse.Namespace) -> Plan:
     task = TASKS[args.task]
     budget = chosen_budget(args, task)
     folder = _committed(task, budget) if is_preset(task, budget) else None
-    settings = _committed(TASKS[task.settings_of], budget) if folder and task.settings_of else None
+    settings = None
+    if task.settings_of and budget.name in budgets.PRESETS:  # wherever CORPUS lies: nothing is tuned on it
+        settings = _committed(TASKS[task.settings_of], budget)
     offered = [row for row in budget.rows if (task.recipe / f"{row}.sh").is_file()]
     rows = check_rows(task, budget, args.rows or offered or task.rows)
     out = args.out or Path("runs/study") / task.name

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -109,9 +108,8 @@ def assert_reported(out: Path, shown: str) -> None:
 
 @pytest.mark.slow
 def test_a_failing_stage_shows_the_logs_last_words_and_goes_on_only_with_the_same_settings(
-    environment: dict[str, str], prepared: Path, tmp_path: Path
+    environment: dict[str, str], tmp_path: Path
 ) -> None:
-    shutil.copytree(prepared, tmp_path / "run" / "data")
     done = run({**environment, "LM_HEADS": "3"}, "--out", tmp_path / "run")
     assert done.returncode != 0
     assert "lm.en: failed, exit status" in done.stdout

@@ -119,6 +119,26 @@ def test_a_file_without_sections_or_text_is_refused(tmp_path: Path, content: byt
         run_file.read(path, {"data": argparse.ArgumentParser()})
 
 
+@pytest.mark.parametrize("folder", [True, False])
+def test_a_file_that_is_not_there_says_how_to_begin_one(
+    folder: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.yaml"
+    if folder:
+        path.mkdir()
+    assert cli.main(["run", str(path)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert str(path) in said
+    assert "lmfusion run --example" in said
+    assert ("folder" in said) is folder
+
+
+def test_several_files_written_as_one_value_are_shown_as_a_list(lines: Lines) -> None:
+    with pytest.raises(InputError, match=r":2: .*\[a\.en, a\.fr\]"):
+        lines("data:\n  pairs: a.en a.fr\n  out: d\n")
+
+
 def test_a_tag_makes_nothing(lines: Lines) -> None:
     assert lines("data: {out: !!python/object/apply:os.getcwd [x]}") == [["data", "--out", "x"]]
 
@@ -158,6 +178,32 @@ def test_sections_have_to_fit_together(text: str, tmp_path: Path, capsys: pytest
     path.write_text(f"data: {{pairs: [a.en, a.fr], out: d}}\n{text}\n", encoding="utf-8")
     assert cli.main(["run", str(path), "--dry-run"]) == 2
     assert "other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", ["r/lstm", "r/lstm/checkpoints/checkpoint_best.pt", "r/cloze.en"])
+def test_a_model_to_pack_that_no_section_trains_is_refused_before_anything_is_trained(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sections = "train: {data: d, rows: [baseline, shared], out: r}\npack: {model: MODEL, out: m.lmf}\n"
+    Path("mine.yaml").write_text(DATA + sections.replace("MODEL", model), encoding="utf-8")
+    assert cli.main(["run", "mine.yaml", "--dry-run"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert all(word in printed.err for word in ("mine.yaml", model, "baseline", "shared"))
+
+
+@pytest.mark.parametrize(
+    "model", ["./r/baseline", "r/baseline/checkpoints/checkpoint_last.pt", "r/earlier", "r/reverse"]
+)
+def test_a_model_to_pack_that_is_trained_or_there_already_is_taken(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("r/earlier").mkdir(parents=True)
+    sections = "train: {data: d, rows: [baseline, back_translation], out: r}\npack: {model: MODEL, out: m.lmf}\n"
+    Path("mine.yaml").write_text(DATA + sections.replace("MODEL", model), encoding="utf-8")
+    assert cli.main(["run", "mine.yaml", "--dry-run"]) == 0
 
 
 def test_a_failed_step_ends_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -133,6 +133,19 @@ def test_the_second_pair_takes_the_choices_of_the_first_unless_it_has_its_own(wo
     assert [choice["row"] for choice in own.choices()] == ["shared"], "the first pair's are not copied"
 
 
+def test_the_second_pair_is_not_searched_wherever_its_corpus_lies(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CORPUS", str(tmp_path))
+    plan = command.make_plan(command.parse_args(["debian_enfr", "--budget", "protocol", "--out", str(tmp_path)]))
+    committed = json.loads((COMMITTED / "protocol" / "choices.json").read_text(encoding="utf-8"))
+    for choice in committed:
+        if choice["row"] in plan.rows:
+            setting = plan.setting(Cell(choice["row"], 10000, 1))
+            assert (setting.dropout, setting.updates) == (choice["dropout"], choice["updates"])
+    assert plan.results.folder is None, "a corpus of one's own adds nothing to the committed results"
+
+
 def test_committed_configurations_are_not_trained_again(workplace: Any) -> None:
     folder = Results(workplace.folder / "kept")
     first = {number: Tried(configuration("shared", 10000, number, []), 3.0 - number / 10) for number in (1, 2, 3)}
