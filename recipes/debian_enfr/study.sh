@@ -6,7 +6,7 @@
 #        [--into PAGE] [--no-stored-states] [-- SNAKEMAKE'S ...]
 #
 # Needs:    runs/en-fr and runs/en-fr-lm (README.md says how), and Snakemake: pip install -c constraints.txt '.[study]'.
-# Takes:    five hours on two CPU cores (protocol); see docs/study.md.
+# Takes:    seven hours on two CPU cores (protocol); see docs/study.md.
 # Expect:   Snakemake's lines for each job; at the end OUT/report/report.html.
 # Run it again after an interruption: it resumes where it stopped. What is in results/ is not run again.
 set -euo pipefail

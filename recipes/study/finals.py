@@ -59,9 +59,13 @@ def best(plan: Plan, size: int) -> tuple[str, Mapping[str, Tried]]:
 def _test_sets(
     task: Task, developed: Mapping[str, list[list[str]]], blind: Mapping[str, list[list[str]]]
 ) -> list[TestSet]:
-    """Return the development test and, where a row has translated it, the blind one."""
+    """Return the corpus' test, of a task with a blind one as its development test, and that where it is translated."""
     source, target = task.sides
-    tests = [TestSet("development", task.lines("test", source), task.lines("test", target), developed)]
+    tests = [
+        TestSet(
+            "development" if task.blind else "test", task.lines("test", source), task.lines("test", target), developed
+        )
+    ]
     if blind:
         tests.append(TestSet("blind", task.blind_lines(source), task.blind_lines(target), blind))
     return tests

@@ -9,6 +9,7 @@ from lmfusion.scoring.seeds import Row, SeedsResult, compare
 from study.finals import WITHOUT_LM, Finals, TestSet, best
 from study.plan import Plan
 from study.search import Tried
+from study.task import TASKS
 
 SCORES, DIFFERENCES = "Finals, {size:,} pairs", "Differences, {size:,} pairs"
 BEST = "best without a language model"
@@ -21,10 +22,8 @@ QUESTIONS = (
     ("6", "lstm_denoising", "lstm"),
 )
 """(number, row, row that it is compared with), as recipes/PROTOCOL.md asks; its third asks for scores alone."""
-NOTE = (
-    "BLEU / chrF; ±: standard deviation over seeds, from three on. Development: the corpus' test set, which has been "
-    "looked at; blind: out of domain."
-)
+NOTE = "BLEU / chrF; ±: standard deviation over seeds, from three on."
+BLIND_NOTE = " Development: the corpus' test set, which has been looked at; blind: out of domain."
 INTERVALS = (
     "BLEU / chrF, each with the 95% interval of a bootstrap over sentences and seeds. Bold: the interval excludes "
     "0, and both rows have two seeds or more. Of n seeds such a bootstrap shows (n-1)/n of the variance between "
@@ -47,7 +46,9 @@ def _section(plan: Plan, found: Finals) -> str:
     once = score(tests[0].hypotheses[found.rows[0]][0], tests[0].references)
     signatures = f"{once.signature}<br>{once.chrf_signature}"
     name, known = best(plan, size)
-    parts = [f"## {SCORES.format(size=size)}", "\n".join(table), NOTE, _best(name, known), signatures]
+    note = NOTE + (BLIND_NOTE if plan.task.blind else "")
+    first = TASKS[plan.task.settings_of].title.partition(",")[0] if plan.task.settings_of else ""
+    parts = [f"## {SCORES.format(size=size)}", "\n".join(table), note, _best(name, known, first), signatures]
     if pairs := _comparisons(found.rows, name):
         parts += [f"## {DIFFERENCES.format(size=size)}", *_differences(tests, pairs)]
     return "\n" + "\n\n".join(parts) + "\n"
@@ -62,13 +63,14 @@ def _scores(test: TestSet, row: str) -> str:
     return f"{bleu.mean:.2f}{spread[0]} / {chrf.mean:.2f}{spread[1]} ({seeds})"
 
 
-def _best(name: str, known: Mapping[str, Tried]) -> str:
-    """Return a sentence that says which row without a language model is the best."""
+def _best(name: str, known: Mapping[str, Tried], first: str) -> str:
+    """Return a sentence that says which row without a language model is the best, and on which pair it was found."""
     if not known:
         return "No row without a language model has been chosen yet."
     missing = [row for row in WITHOUT_LM if row not in known]
     so_far = f", of those whose search is over; that of {' and '.join(missing)} is not" if missing else ""
-    return f"The best row without a language model, by validation{so_far}: {name} ({known[name].bits:.3f})."
+    where = f" of {first}" if first else ""
+    return f"The best row without a language model, by validation{where}{so_far}: {name} ({known[name].bits:.3f})."
 
 
 def _comparisons(rows: Sequence[str], best: str) -> list[tuple[str, str, str]]:

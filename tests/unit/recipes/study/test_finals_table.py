@@ -108,6 +108,23 @@ def test_scores_and_differences_are_sacrebleus_over_seeds(plan: Plan) -> None:
     assert re.findall(r"\*\*(.\d+\.\d+)\*\*", found[3]) == differences, "two seeds of each, far apart"
 
 
+def test_the_second_pair_has_one_test_and_says_on_which_pair_its_rows_were_chosen(plan: Plan, tmp_path: Path) -> None:
+    for side in ("en", "fr"):
+        (tmp_path / f"train.{side}").write_text(10000 * "a\n", encoding="utf-8")
+        (tmp_path / f"test.{side}").write_text("".join(f"{line}\n" for line in REFERENCES), encoding="utf-8")
+    own = Results(tmp_path / "own", settings=plan.results.folder)
+    task = dataclasses.replace(TASKS["debian_enfr"], text=str(tmp_path))
+    second = Plan(plan.out, task, PROTOCOL, tuple(BITS), own)
+    commit(second, "shared", 1, WORSE)
+    text = finals_table.sections(second, finals(second))
+    worse = sacrebleu.corpus_bleu(WORSE, [REFERENCES]).score
+    (row,) = cells(text, "| shared |")[1:]
+    assert row.startswith(f"{worse:.2f} / ")
+    assert cells(text, "| row |") == ["row", "test"]
+    assert "blind" not in text
+    assert re.search(r"validation of English-German.*: shared \(1\.300\)", text)
+
+
 def test_parts_are_scored_as_their_sentences_alone_and_seeds_are_averaged(plan: Plan) -> None:
     corpus = plan.task.corpus
     known, other, beyond = REFERENCES[:3]
