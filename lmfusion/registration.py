@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
 
 from lmfusion.errors import InputError
 
@@ -38,6 +38,23 @@ def check_class(what: str, part: Any, base: type, *, needs: Iterable[str] = (), 
         raise InputError(f"{where}: its Config is no dataclass: put @dataclass above it.")
     if flags:
         _check_flags(where, config)
+
+
+def resolve_types(config: Any) -> None:
+    """Put types in the place of their text in a dataclass of fairseq's, which makes flags of fields and reads no text.
+
+    They are text under ``from __future__ import annotations``; ``X | None`` becomes ``Optional[X]``, which fairseq and
+    OmegaConf know.
+    """
+    of_fairseq = hasattr(config, "_get_type")
+    if not of_fairseq or not any(isinstance(spec.type, (str, UnionType)) for spec in fields(config)):
+        return
+    types = get_type_hints(config)
+    for spec in fields(config):
+        plain, may_be_none = without_none(types[spec.name])
+        spec.type = Optional[plain] if may_be_none else plain
+        if spec.name in config.__dict__.get("__annotations__", {}):
+            config.__annotations__[spec.name] = spec.type
 
 
 def comes_with_lmfusion(part: type) -> bool:

@@ -86,15 +86,18 @@ def build_on(
     if known < _ALL_KNOWN:
         logger.info(f"{SIDE_NAMES[side]} language model: it knows {known:.1%} of the dictionary's symbols")
     if not stored:
-        setattr(cfg, f"{side}_lm_config", json.dumps(_description(lm, symbols or [], kind)))
+        setattr(cfg, f"{side}_lm_config", json.dumps(_description(lm, symbols or [])))
     fingerprint = read_side(f"{side}_lm_config", getattr(cfg, f"{side}_lm_config")).get("fingerprint") or ""
     served = describe_side(lm, fingerprint)
     fusion = kind(lm, served, config)
-    if not kind.trains_lm and any(parameter.requires_grad for parameter in lm.parameters()):
+    trained = any(parameter.requires_grad for parameter in lm.parameters())
+    if trained and not kind.trains_lm:
         raise InputError(
             f"the integration {kind.name} lets its language model be trained and does not say so: set trains_lm = True "
             f"in {kind.__module__}.{kind.__qualname__}, or leave the model frozen."
         )
+    if not stored:
+        _note_frozen(cfg, side, not trained)
     origin = "a checkpoint of this model" if stored else getattr(cfg, f"{side}_lm")
     logger.info(f"{SIDE_NAMES[side]} language model: {_summary(lm)}, from {origin}")
     return fusion, served
@@ -141,14 +144,19 @@ def _load(cfg: Any, side: str, overrides: Any) -> PretrainedLM:
     return lm
 
 
-def _description(lm: PretrainedLM, symbols: list[str], kind: type[Fusion]) -> dict[str, Any]:
+def _note_frozen(cfg: Any, side: str, frozen: bool) -> None:
+    """Add to an LM's description whether it is frozen, which an integration decides by its flags when it is built."""
+    described = json.loads(getattr(cfg, f"{side}_lm_config"))
+    setattr(cfg, f"{side}_lm_config", json.dumps({**described, "frozen": frozen}))
+
+
+def _description(lm: PretrainedLM, symbols: list[str]) -> dict[str, Any]:
     """Describe an LM that serves a side's symbols, for checkpoints of the whole model."""
     return {
         "lm": describe(lm, symbols),
         # For those who look into a checkpoint without the folder that a family or integration comes from.
         "states": lm.state_names,
         "title": lm.title,
-        "frozen": not kind.trains_lm,
         "dictionary_hash": lm.dictionary_hash,
         "fingerprint": state_fingerprint(lm),
     }

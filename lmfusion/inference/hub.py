@@ -131,13 +131,14 @@ class Translator(hub_utils.GeneratorHubInterface):
             **kwargs: settings of the search (``lenpen=0.6``).
 
         Raises:
-            InputError: if ``beam`` is below 1, the search does not have such a setting, or a sentence has no tokens.
+            InputError: if ``beam`` is below 1, the search does not have such a setting, or a sentence has no ids.
         """
         check_beam(beam)
         check_settings(kwargs)
-        check_tokens(tokenized_sentences)
         if not len(tokenized_sentences):
+            check_tokens(tokenized_sentences, 0)
             return []
+        check_tokens(tokenized_sentences, len(self.src_dict))
         try:
             return super().generate(tokenized_sentences, beam, *args, **kwargs)
         except AssertionError as error:  # fairseq's words for a least length beyond the greatest one, and for no end

@@ -8,6 +8,7 @@ from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import torch
 from fairseq.dataclass.configs import FairseqConfig, GenerationConfig
 from fairseq.registry import REGISTRIES
 from omegaconf import DictConfig, OmegaConf
@@ -60,11 +61,12 @@ def check_text(sentence: Any, name: str = "a sentence") -> None:
         raise InputError(f"{name} has {half!r}, which is no character: give text, decoded as UTF-8.") from error
 
 
-def check_tokens(sentences: Any) -> None:
-    """Refuse a sentence that is no row of ids, or has none, not even the </s> of an empty text.
+def check_tokens(sentences: Any, symbols: int) -> None:
+    """Refuse a sentence that is no row of the dictionary's ids, or has none, not even the </s> of an empty text.
 
     Args:
         sentences: rows of ids, or one.
+        symbols: number of the source dictionary's.
 
     Raises:
         InputError: naming it.
@@ -75,6 +77,13 @@ def check_tokens(sentences: Any) -> None:
             raise InputError(f"sentence {number} is a {type(tokens).__name__}: give a row of ids, as encode gives it.")
         if not len(tokens):
             raise InputError(f"sentence {number} has no tokens: give ids that end in </s>, as encode gives them.")
+        if tokens.dtype not in (torch.int64, torch.int32):
+            raise InputError(f"sentence {number} is of {tokens.dtype}: give ids (torch.int64), as encode gives them.")
+        wrong = tokens[(tokens < 0) | (tokens >= symbols)]
+        if len(wrong):
+            raise InputError(
+                f"sentence {number} has {int(wrong[0])}, which is no index of the source dictionary's {symbols} symbols."
+            )
 
 
 def check_limits(limits: Sequence[Any]) -> None:

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from lmfusion.errors import InputError
+from lmfusion.text.named_files import languages_of
 from lmfusion.text.two_bpe import pack_pair
 
 logger = logging.getLogger(__name__)
@@ -197,8 +198,8 @@ def collect(cfg: Mapping[str, Any]) -> TextKit | None:
         The kit; None where the run names no dictionaries and no BPE, or kinds that a checkpoint cannot hold.
     """
     task = _section(cfg.get("task"))
-    languages = tuple(name for name in (task.get("source_lang"), task.get("target_lang")) if name)
     folder = str(task.get("data") or "").split(":")[0]
+    languages = tuple(name for name in languages_of(task, folder) if name)
     paths = [Path(folder) / f"dict.{language}.txt" for language in languages]
     bpe, tokenizer = _section(cfg.get("bpe")), _section(cfg.get("tokenizer"))
     content = _bpe_file(bpe) if bpe else b""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlparse
 
+from fairseq.data.data_utils import infer_language_pair
 from fairseq.utils import split_paths
 from omegaconf import DictConfig
 
@@ -61,6 +62,20 @@ def given_bpe(cfg: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     return {"_name": "sentencepiece", "sentencepiece_enable_sampling": False, "sentencepiece_model": str(path)}
 
 
+def languages_of(task: Mapping[str, Any], folder: str) -> tuple[str | None, str | None]:
+    """Return source and target language of a translation task: as fairseq, by the data's names where not given.
+
+    Args:
+        task: its configuration.
+        folder: with the dictionaries.
+    """
+    source, target = task.get("source_lang"), task.get("target_lang")
+    if (source and target) or "target_lang" not in task or not Path(folder).is_dir():
+        return source, target
+    source, target = infer_language_pair(folder)
+    return source, target
+
+
 def data_folders(task: Mapping[str, Any], overrides: Mapping[str, Any]) -> str:
     """Return the data folders, of which the first has the dictionaries, as fairseq wants them.
 
@@ -72,8 +87,13 @@ def data_folders(task: Mapping[str, Any], overrides: Mapping[str, Any]) -> str:
         InputError: it has them not.
     """
     folders = split_paths(str(overrides.get("data") or task["data"]))
-    for side in ("source", "target"):
-        language = overrides.get(f"{side}_lang") or task[f"{side}_lang"]
+    given = {name: overrides.get(name) or task[name] for name in ("source_lang", "target_lang")}
+    for language in languages_of(given, folders[0]):
+        if language is None:
+            raise InputError(
+                f"the model does not say which languages it translates, and {folders[0]} has no data with their names: "
+                f"give the folder that fairseq-preprocess made, load_model(..., data=\"…\")."
+            )
         dictionary = Path(folders[0]) / f"dict.{language}.txt"
         if not dictionary.is_file():
             raise InputError(

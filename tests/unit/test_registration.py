@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+from argparse import ArgumentParser
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, make_dataclass
 from pathlib import Path
@@ -10,6 +11,9 @@ from types import SimpleNamespace
 from typing import Any, Literal, Optional
 
 import pytest
+from fairseq.dataclass import FairseqDataclass
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from omegaconf import OmegaConf
 from torch import nn
 
 from lmfusion.errors import InputError
@@ -162,6 +166,28 @@ def test_what_a_constructor_did_not_set_is_named_when_a_model_is_built(forgotten
     register_lm("forgetful")(type("Forgetful", (PretrainedLM,), {**PARTS, "__init__": construct}))
     with pytest.raises(InputError, match=forgotten):
         build({"family": "forgetful"}, ["<s>", "<pad>", "</s>", "<unk>"])
+
+
+@dataclass
+class Trainable(FairseqDataclass):
+    """Flags of a family that fairseq-train trains, in a file whose annotations are text, as this one's are."""
+
+    width: int = field(default=3, metadata={"help": "of each convolution"})
+    factor: float | None = field(default=None, metadata={"help": "on the residual"})
+    tied: bool = field(default=False, metadata={"help": "share weights"})
+
+
+def test_a_trainable_family_may_have_its_flags_in_its_own_file_with_annotations_as_text() -> None:
+    assert Trainable.__dataclass_fields__["width"].type == "int"
+    register_lm("forgetful")(type("Forgetful", (PretrainedLM,), {**PARTS, "Config": Trainable}))
+    parser = ArgumentParser()
+    gen_parser_from_dataclass(parser, Trainable())
+    found = parser.parse_args(["--width", "5", "--factor", "0.5", "--tied"])
+    assert (found.width, found.factor, found.tied) == (5, 0.5, True)
+    assert parser.parse_args([]).factor is None
+    stored = OmegaConf.structured(Trainable)  # as under fairseq-hydra-train
+    stored.factor = "0.25"
+    assert (stored.factor, stored.width) == (0.25, 3)
 
 
 def test_every_registered_class_is_whole() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import runpy
@@ -127,6 +128,26 @@ def test_training_the_lm_has_to_be_declared(mean: Any, make_cfg: Any, task: Any,
     else:
         with pytest.raises(InputError, match=r"mean.*trains_lm = True"):
             TransformerLMFusion.build_model(cfg, task)
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_checkpoint_says_whether_the_lm_was_trained_and_not_whether_it_may_be(
+    mean: Any, make_cfg: Any, task: Any, src_lm: Path, trained: bool
+) -> None:
+    """An integration may leave that to a flag."""
+
+    class ByFlag(mean):  # type: ignore[misc]
+        trains_lm = True
+
+        def __init__(self, lm: Any, side: Any, config: Any) -> None:
+            super().__init__(lm, side, config)
+            if trained:
+                lm.unfreeze()
+
+    FUSIONS["mean"] = ByFlag
+    cfg = make_cfg(src_fusion="mean", src_lm=str(src_lm))
+    TransformerLMFusion.build_model(cfg, task)
+    assert json.loads(cfg.src_lm_config)["frozen"] is not trained
 
 
 def test_a_model_built_of_its_checkpoints_description_gets_its_lm_frozen(

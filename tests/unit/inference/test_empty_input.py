@@ -35,6 +35,16 @@ def test_a_sentence_without_tokens_is_named(shipped: Translator, place: int) -> 
         shipped.generate(sentences, beam=1)
 
 
+@pytest.mark.parametrize(
+    ("tokens", "named"),
+    [(torch.rand(3), "float32"), (torch.tensor([4, 1_000_000, 2]), "1000000"), (torch.tensor([4, -3, 2]), "-3")],
+    ids=["no integers", "above the dictionary", "below zero"],
+)
+def test_what_is_no_row_of_the_dictionarys_ids_is_named(shipped: Translator, tokens: Any, named: str) -> None:
+    with pytest.raises(InputError, match=f"sentence 1.*{named}"):
+        shipped.generate([shipped.encode("A small server."), tokens], beam=1)
+
+
 @pytest.mark.parametrize("positions", [-5, 0])
 def test_a_model_that_could_read_nothing_is_refused_when_it_is_loaded(tmp_path: Path, positions: int) -> None:
     with pytest.raises(InputError, match=rf"en-de\.lmf.*max_source_positions.*{positions}"):

@@ -97,6 +97,21 @@ def test_a_training_leaves_its_files_in_the_kit(run: dict[str, Any]) -> None:
     assert (found.bpe, found.tokenizer["_name"]) == (BPE, "moses")
 
 
+def test_languages_that_training_was_not_told_are_those_of_the_datas_names(run: dict[str, Any], tmp_path: Path) -> None:
+    run["task"].update(data=str(tmp_path), source_lang=None, target_lang=None)
+    (tmp_path / "train.en-de.en.idx").touch()
+    found = collect(run)
+    assert found is not None
+    assert (found.languages, found.dictionaries) == (("en", "de"), (b"a 1\n", b"b 1\n"))
+
+
+def test_a_language_models_data_have_no_languages(run: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "train.en-de.en.idx").touch()
+    found = collect({**run, "task": {"data": str(tmp_path)}})
+    assert found is not None
+    assert (found.languages, found.dictionaries, found.bpe_file) == ((), (), b"pieces")
+
+
 def test_without_its_files_there_is_no_kit(run: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "dict.de.txt").unlink()
     assert collect(run) is None
