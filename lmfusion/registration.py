@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
+from inspect import get_annotations
 from types import UnionType
 from typing import Any, Optional, Union, get_args, get_origin, get_type_hints
 
@@ -15,7 +16,7 @@ _FLAG_TYPES = (str, int, float, bool, Enum)
 
 
 def check_class(what: str, part: Any, base: type, *, needs: Iterable[str] = (), flags: bool = False) -> None:
-    """Refuse a class that lacks what its interface has no default for.
+    """Refuse a class that lacks what its interface has no default for, and make its ``Config`` readable to fairseq.
 
     Args:
         what: the class for messages, e.g. "the family static".
@@ -36,11 +37,12 @@ def check_class(what: str, part: Any, base: type, *, needs: Iterable[str] = (), 
     config: Any = getattr(part, "Config", None)
     if not is_dataclass(config):
         raise InputError(f"{where}: its Config is no dataclass: put @dataclass above it.")
+    _resolve_types(config)
     if flags:
         _check_flags(where, config)
 
 
-def resolve_types(config: Any) -> None:
+def _resolve_types(config: Any) -> None:
     """Put types in the place of their text in a dataclass of fairseq's, which makes flags of fields and reads no text.
 
     They are text under ``from __future__ import annotations``; ``X | None`` becomes ``Optional[X]``, which fairseq and
@@ -53,7 +55,7 @@ def resolve_types(config: Any) -> None:
     for spec in fields(config):
         plain, may_be_none = without_none(types[spec.name])
         spec.type = Optional[plain] if may_be_none else plain
-        if spec.name in config.__dict__.get("__annotations__", {}):
+        if spec.name in get_annotations(config):  # those of a base are its own
             config.__annotations__[spec.name] = spec.type
 
 

@@ -82,7 +82,7 @@ def check_tokens(sentences: Any, symbols: int) -> None:
         wrong = tokens[(tokens < 0) | (tokens >= symbols)]
         if len(wrong):
             raise InputError(
-                f"sentence {number} has {int(wrong[0])}, which is no index of the source dictionary's {symbols} symbols."
+                f"sentence {number} has {int(wrong[0])}, no index of the source dictionary's {symbols} symbols."
             )
 
 

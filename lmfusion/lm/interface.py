@@ -25,7 +25,7 @@ from lmfusion.lm.freezing import Freezable
 from lmfusion.lm.pooling import Poolable
 from lmfusion.lm.stack import Stack
 from lmfusion.lm.vocabulary import Vocabulary
-from lmfusion.registration import check_class, resolve_types
+from lmfusion.registration import check_class
 
 IncrementalState = dict[str, dict[str, Optional[Tensor]]]
 
@@ -241,7 +241,6 @@ def register_lm(name: str) -> Callable[[Family], Family]:
 
     def register(family: Family) -> Family:
         check_class(f"the family {name}", family, PretrainedLM, needs=NEEDED)
-        resolve_types(family.Config)
         known = FAMILIES.setdefault(name, family)
         if known is not family:
             raise InputError(f"the family {name} is registered twice, by {known.__module__} and {family.__module__}.")

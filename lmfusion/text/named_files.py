@@ -92,7 +92,7 @@ def data_folders(task: Mapping[str, Any], overrides: Mapping[str, Any]) -> str:
         if language is None:
             raise InputError(
                 f"the model does not say which languages it translates, and {folders[0]} has no data with their names: "
-                f"give the folder that fairseq-preprocess made, load_model(..., data=\"…\")."
+                f'give the folder that fairseq-preprocess made, load_model(..., data="…").'
             )
         dictionary = Path(folders[0]) / f"dict.{language}.txt"
         if not dictionary.is_file():

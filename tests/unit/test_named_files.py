@@ -13,7 +13,7 @@ import lmfusion
 from lmfusion import cli
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
-from lmfusion.text.named_files import refuse_addresses
+from lmfusion.text.named_files import data_folders, refuse_addresses
 
 PACKED = Path(__file__).resolve().parents[2] / "pretrained" / "en-de.lmf"
 PLAIN = {"_name": "sentencepiece", "sentencepiece_enable_sampling": False}
@@ -108,3 +108,17 @@ def test_no_other_file_of_this_machine_is_packed(
     assert "none is packed" in error
     assert "mine alone" not in error
     assert not out.exists()
+
+
+def test_languages_that_training_was_not_told_are_those_of_the_datas_names(tmp_path: Path) -> None:
+    """As fairseq-train finds them where -s and -t are left out."""
+    task = {"data": str(tmp_path), "source_lang": None, "target_lang": None}
+    for language in ("en", "de"):
+        (tmp_path / f"dict.{language}.txt").touch()
+    with pytest.raises(InputError, match="does not say which languages"):
+        data_folders(task, {})
+    (tmp_path / "train.en-de.en.idx").touch()
+    assert data_folders(task, {}) == str(tmp_path.resolve())
+    (tmp_path / "dict.de.txt").unlink()
+    with pytest.raises(InputError, match=r"dict\.de\.txt does not exist"):
+        data_folders(task, {})

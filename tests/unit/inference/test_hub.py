@@ -84,20 +84,6 @@ def test_dictionaries_are_those_of_the_folders_and_languages_that_are_given(tmp_
         data_folders(task, {**overrides, "target_lang": "tr"})
 
 
-def test_languages_that_training_was_not_told_are_those_of_the_datas_names(tmp_path: Path) -> None:
-    """As fairseq-train finds them where -s and -t are left out."""
-    task = {"data": str(tmp_path), "source_lang": None, "target_lang": None}
-    for language in ("en", "de"):
-        (tmp_path / f"dict.{language}.txt").touch()
-    with pytest.raises(InputError, match="does not say which languages"):
-        data_folders(task, {})
-    (tmp_path / "train.en-de.en.idx").touch()
-    assert data_folders(task, {}) == str(tmp_path.resolve())
-    (tmp_path / "dict.de.txt").unlink()
-    with pytest.raises(InputError, match=r"dict\.de\.txt does not exist"):
-        data_folders(task, {})
-
-
 @pytest.mark.parametrize(("bad", "near"), [("dropuot", "dropout"), ("sentencepiece", "sentencepiece_model")])
 def test_a_value_that_the_configuration_does_not_have_is_refused_with_the_nearest(bad: str, near: str) -> None:
     with pytest.raises(InputError, match=f"{bad!r}; did you mean {near}"):
