@@ -16,6 +16,7 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from xdist.scheduler import LoadFileScheduling
 
 import lmfusion
 from lmfusion import cli
@@ -42,6 +43,20 @@ TINY = {
     "tokens_per_sample": 30,
     "max_target_positions": 30,
 }
+
+
+class LoadFolderScheduling(LoadFileScheduling):
+    """Gives a process whole files, and the files that share trained models together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = Path(super()._split_scope(nodeid))
+        return str(path.parent if path.parent.name in ("decoding", "packing") else path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Trained once in each process, the models of those folders would be trained twice."""
+    return LoadFolderScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture(autouse=True)

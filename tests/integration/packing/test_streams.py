@@ -47,6 +47,7 @@ def test_a_pipe_may_stand_for_a_file(start: Any, text: Path, translations: list[
     assert [" ".join(line.split()) for line in out.decode().splitlines()] == [" ".join(t.split()) for t in translations]
 
 
+@pytest.mark.slow
 def test_what_is_typed_is_answered_before_the_next_prompt(start: Any, translations: list[str], text: Path) -> None:
     """On a terminal: a line, the same by the arrow key, an empty one, and Ctrl-D."""
     ours, theirs = pty.openpty()

@@ -94,7 +94,7 @@ def test_within_the_bound_a_model_is_the_same_bit_for_bit(dictionary: Any, tmp_p
         lambda: torch.nn.Parameter(torch.Tensor(30_000, 30_000)),
         lambda: [torch.randn(100_000_000) for _ in range(9)],
         lambda: torch.ones(1).new_zeros(10**15),
-        lambda: [torch.zeros(1) for _ in range(1_000_000)],
+        pytest.param(lambda: [torch.zeros(1) for _ in range(1_000_000)], marks=pytest.mark.slow),
         lambda: torch.rand(30_000, 30_000, generator=torch.Generator()),
     ],
     ids=["product", "repeat", "zeros", "parameter", "many", "new_zeros", "many small ones", "of a generator"],
