@@ -28,7 +28,7 @@ INTERVALS = (
     "BLEU / chrF, each with the 95% interval of a bootstrap over sentences and seeds. Bold: the interval excludes "
     "0, and both rows have two seeds or more. Of n seeds such a bootstrap shows (n-1)/n of the variance between "
     "seeds, so it is too narrow; of one seed it shows none. The {count} intervals are not corrected for their "
-    "number: of as many between equal rows about {expected} would exclude 0."
+    "number: of as many between equal rows {expected} would exclude 0."
 )
 FALSE = 0.05
 """Of 95% intervals between equal rows, the share that excludes 0."""
@@ -97,7 +97,9 @@ def _differences(tests: Sequence[TestSet], pairs: Sequence[tuple[str, str, str]]
             count += len(results)
             signatures.update(dict.fromkeys(each.signature for each in results))
         table.append(f"| {number} | {row} | {other} | {' | '.join(cells)} |")
-    note = INTERVALS.format(count=count, expected=max(1, round(FALSE * count)))
+    note = INTERVALS.format(
+        count=count, expected=f"about {expected}" if (expected := round(FALSE * count)) else "hardly one"
+    )
     return ["\n".join(table), note, "<br>".join(signatures)]
 
 
