@@ -76,8 +76,10 @@ def _words(path: Path, section: str, node: yaml.Node, parser: argparse.ArgumentP
     actions = {_key(action): action for action in parser._actions if action.dest != "help"}
     flags: list[str] = []
     operands: list[str] = []
+    missing = {key: None for key, action in actions.items() if action.required}
     for key, value in _entries(path, node, section, actions):
         action = actions[key]
+        missing.pop(key, None)
         if action.nargs == 0:
             flags += _switch(path, key, value, action.option_strings[-1])
             continue
@@ -94,6 +96,8 @@ def _words(path: Path, section: str, node: yaml.Node, parser: argparse.ArgumentP
             flags += [action.option_strings[-1], *values]
         else:
             operands += values
+    if missing:
+        raise InputError(f"{_place(path, node)}: {section} lacks {', '.join(missing)}: lmfusion run --example.")
     return operands + flags
 
 

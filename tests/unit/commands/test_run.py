@@ -139,6 +139,11 @@ def test_several_files_written_as_one_value_are_shown_as_a_list(lines: Lines) ->
         lines("data:\n  pairs: a.en a.fr\n  out: d\n")
 
 
+def test_what_is_missing_is_called_as_in_the_file(lines: Lines) -> None:
+    with pytest.raises(InputError, match=r"mine\.yaml:2: train lacks data\b"):
+        lines("train:\n  out: r\n")
+
+
 def test_a_tag_makes_nothing(lines: Lines) -> None:
     assert lines("data: {out: !!python/object/apply:os.getcwd [x]}") == [["data", "--out", "x"]]
 
