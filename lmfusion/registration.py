@@ -45,16 +45,14 @@ def check_class(what: str, part: Any, base: type, *, needs: Iterable[str] = (), 
 def _resolve_types(config: Any) -> None:
     """Put types in the place of their text in a dataclass of fairseq's, which makes flags of fields and reads no text.
 
-    They are text under ``from __future__ import annotations``; ``X | None`` becomes ``Optional[X]``, which fairseq and
-    OmegaConf know.
+    They are text under ``from __future__ import annotations``; see also :func:`as_optional`.
     """
     of_fairseq = hasattr(config, "_get_type")
     if not of_fairseq or not any(isinstance(spec.type, (str, UnionType)) for spec in fields(config)):
         return
     types = get_type_hints(config)
     for spec in fields(config):
-        plain, may_be_none = without_none(types[spec.name])
-        spec.type = Optional[plain] if may_be_none else plain
+        spec.type = as_optional(types[spec.name])
         if spec.name in get_annotations(config):  # those of a base are its own
             config.__annotations__[spec.name] = spec.type
 
@@ -95,6 +93,12 @@ def without_none(kind: Any) -> tuple[Any, bool]:
         return kind, False
     others = tuple(each for each in get_args(kind) if each is not type(None))
     return (others[0] if len(others) == 1 else kind), len(others) < len(get_args(kind))
+
+
+def as_optional(kind: Any) -> Any:
+    """Return ``X | None`` as ``Optional[X]``, the form that fairseq and OmegaConf know."""
+    plain, may_be_none = without_none(kind)
+    return Optional[plain] if may_be_none else plain
 
 
 def differing_flag(config: Any, other: Any) -> str | None:

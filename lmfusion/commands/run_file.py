@@ -76,10 +76,10 @@ def _words(path: Path, section: str, node: yaml.Node, parser: argparse.ArgumentP
     actions = {_key(action): action for action in parser._actions if action.dest != "help"}
     flags: list[str] = []
     operands: list[str] = []
-    missing = {key: None for key, action in actions.items() if action.required}
+    given: set[str] = set()
     for key, value in _entries(path, node, section, actions):
         action = actions[key]
-        missing.pop(key, None)
+        given.add(key)
         if action.nargs == 0:
             flags += _switch(path, key, value, action.option_strings[-1])
             continue
@@ -90,13 +90,13 @@ def _words(path: Path, section: str, node: yaml.Node, parser: argparse.ArgumentP
         if len(values) != expected:
             words = values[0].split() if len(values) == 1 else []
             hint = f" Write {key}: [{', '.join(words)}]." if len(words) == expected else ""
-            given = f"{key} takes {expected}, not {len(values)}: {', '.join(values)}"
-            raise InputError(f"{_place(path, value)}: {given}.{hint}")
+            fault = f"{key} takes {expected}, not {len(values)}: {', '.join(values)}."
+            raise InputError(f"{_place(path, value)}: {fault}{hint}")
         if action.option_strings:
             flags += [action.option_strings[-1], *values]
         else:
             operands += values
-    if missing:
+    if missing := [key for key, action in actions.items() if action.required and key not in given]:
         raise InputError(f"{_place(path, node)}: {section} lacks {', '.join(missing)}: lmfusion run --example.")
     return operands + flags
 

@@ -85,10 +85,8 @@ def build_on(
     known = lm.serve(symbols or lm.symbols, what=f"the {SIDE_NAMES[side]} dictionary")
     if known < _ALL_KNOWN:
         logger.info(f"{SIDE_NAMES[side]} language model: it knows {known:.1%} of the dictionary's symbols")
-    if not stored:
-        setattr(cfg, f"{side}_lm_config", json.dumps(_description(lm, symbols or [])))
-    fingerprint = read_side(f"{side}_lm_config", getattr(cfg, f"{side}_lm_config")).get("fingerprint") or ""
-    served = describe_side(lm, fingerprint)
+    described = read_side(f"{side}_lm_config", stored) if stored else _description(lm, symbols or [])
+    served = describe_side(lm, described.get("fingerprint") or "")
     fusion = kind(lm, served, config)
     trained = any(parameter.requires_grad for parameter in lm.parameters())
     if trained and not kind.trains_lm:
@@ -97,7 +95,7 @@ def build_on(
             f"in {kind.__module__}.{kind.__qualname__}, or leave the model frozen."
         )
     if not stored:
-        _note_frozen(cfg, side, not trained)
+        setattr(cfg, f"{side}_lm_config", json.dumps({**described, "frozen": not trained}))
     origin = "a checkpoint of this model" if stored else getattr(cfg, f"{side}_lm")
     logger.info(f"{SIDE_NAMES[side]} language model: {_summary(lm)}, from {origin}")
     return fusion, served
@@ -144,14 +142,8 @@ def _load(cfg: Any, side: str, overrides: Any) -> PretrainedLM:
     return lm
 
 
-def _note_frozen(cfg: Any, side: str, frozen: bool) -> None:
-    """Add to an LM's description whether it is frozen, which an integration decides by its flags when it is built."""
-    described = json.loads(getattr(cfg, f"{side}_lm_config"))
-    setattr(cfg, f"{side}_lm_config", json.dumps({**described, "frozen": frozen}))
-
-
 def _description(lm: PretrainedLM, symbols: list[str]) -> dict[str, Any]:
-    """Describe an LM that serves a side's symbols, for checkpoints of the whole model."""
+    """Describe an LM that serves a side's symbols; whether it is frozen is known when its integration is built."""
     return {
         "lm": describe(lm, symbols),
         # For those who look into a checkpoint without the folder that a family or integration comes from.

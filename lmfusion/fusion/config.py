@@ -25,7 +25,7 @@ import lmfusion.fusion.finetune
 import lmfusion.fusion.initialise  # noqa: F401
 from lmfusion.fusion.interface import FUSIONS, Fusion, Side, close_register
 from lmfusion.lm.precision import CPU_BF16_HELP
-from lmfusion.registration import without_none
+from lmfusion.registration import as_optional
 
 NONE, ELMO, FINETUNE = "none", "elmo", "finetune"
 SIDES = ("src", "tgt")
@@ -80,12 +80,6 @@ def fusions_of(side: str) -> dict[str, type[Fusion]]:
     return {name: fusion for name, fusion in FUSIONS.items() if side in fusion.sides}
 
 
-def _as_optional(kind: Any) -> Any:
-    """Return ``X | None`` as ``Optional[X]``, the form that fairseq knows."""
-    plain, may_be_none = without_none(kind)
-    return Optional[plain] if may_be_none else plain
-
-
 def side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
     """Yield the flags of a side, without prefix: those of every side, then those of the integrations.
 
@@ -107,7 +101,7 @@ def side_fields(side: str) -> Iterator[tuple[str, Any, Any]]:
         for spec in fields(fusion.Config):
             if spec.name not in seen and side in spec.metadata.get("sides", SIDES):
                 seen.add(spec.name)
-                yield spec.name, _as_optional(types[spec.name]), _copy(spec.name, spec)
+                yield spec.name, as_optional(types[spec.name]), _copy(spec.name, spec)
     yield "lm_config", Optional[str], _flag("written by lmfusion into checkpoints; do not set")
 
 

@@ -97,9 +97,8 @@ def _differences(tests: Sequence[TestSet], pairs: Sequence[tuple[str, str, str]]
             count += len(results)
             signatures.update(dict.fromkeys(each.signature for each in results))
         table.append(f"| {number} | {row} | {other} | {' | '.join(cells)} |")
-    note = INTERVALS.format(
-        count=count, expected=f"about {expected}" if (expected := round(FALSE * count)) else "hardly one"
-    )
+    by_chance = round(FALSE * count)
+    note = INTERVALS.format(count=count, expected=f"about {by_chance}" if by_chance else "hardly one")
     return ["\n".join(table), note, "<br>".join(signatures)]
 
 
