@@ -63,6 +63,7 @@ def run_python(words: list[str]) -> None:
         exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
     elif kind == "-m":
         sys.argv = rest
+        sys.modules.pop(rest[0], None)  # a new interpreter has not imported it, and runpy warns where one has
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     else:
         sys.argv = [kind, *rest]
