@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import torch
 from fairseq.data import data_utils, indexed_dataset
+from fairseq.utils import split_paths
 
 from lmfusion.errors import InputError
 from lmfusion.state_cache.stored_states import StoredStates
+from lmfusion.text.named_files import languages_of
 
 logger = logging.getLogger(__name__)
 
@@ -63,13 +65,16 @@ def _precision(cfg: Any) -> tuple[torch.dtype, torch.dtype | None]:
 def _source_tokens(cfg: Any) -> int | None:
     """Count the tokens of the training set's source side, each sentence's leading </s> included."""
     task = cfg.get("task") if cfg is not None else None
-    if task is None or not task.get("source_lang"):
+    if task is None or not task.get("data"):
         return None
-    source, target = task["source_lang"], task["target_lang"]
+    folders = split_paths(task["data"])
+    source, target = languages_of(task, folders[0])
+    if source is None or target is None:
+        return None
     subset = cfg["dataset"]["train_subset"] if cfg.get("dataset") else "train"
     longest = task.get("max_source_positions") if task.get("truncate_source") else None
     total = 0
-    for folder in task["data"].split(":"):
+    for folder in folders:
         for prefix in _parts(Path(folder), subset, source, target):
             data = data_utils.load_indexed_dataset(str(prefix), None)  # whose end is that of its sizes
             total += int(np.minimum(data.sizes, longest or np.inf).sum()) + len(data)

@@ -89,12 +89,14 @@ def run(tmp_path: Path) -> Any:
     return OmegaConf.create({"task": task, "dataset": {"train_subset": "train"}})
 
 
+@pytest.mark.parametrize("languages", [("en", "de"), (None, None)])
 def test_size_is_told_before_training(
-    make_model: Any, run: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    make_model: Any, run: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture, languages: tuple[str | None, ...]
 ) -> None:
     """8 tokens and 2 leading </s>, each 5 states (embedding, 2 layers, context, joined) of 32 channels in 4 bytes."""
     stored = make_model("elmo", "none", src_lm_cache=str(tmp_path)).encoder.embed_tokens.representation.stored
     assert stored.bytes_per_token() == 5 * 32 * 4
+    run.task.source_lang, run.task.target_lang = languages  # None: fairseq takes them from the data's names
     with caplog.at_level(logging.INFO):
         announce(stored, run)
     assert f"up to {10 * 5 * 32 * 4 / 1e9:.2f} GB for 10 tokens of training text" in caplog.text
