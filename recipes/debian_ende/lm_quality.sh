@@ -6,7 +6,7 @@
 #
 # The LMs have the shipped one's size, BPE and text. Their learning rate rises for 500 updates (LM_WARMUP) and falls to the end
 # of their own training; one of 500 updates ends at its height.
-# Prints a table and keeps it, with a figure, in OUT; PAGE=RESULTS.md renews it in that page as well.
+# Prints a table and keeps it, with a figure, in OUT; PAGE=recipes/FIRST_STUDY.md renews it in that page as well.
 # Needs:    bash scripts/setup.sh; nothing is downloaded.
 # Takes:    half a second an update of an LM, 0.3 s one of a translation model, on one CPU core with bf16 units.
 # Run it again after an interruption: it resumes where it stopped.

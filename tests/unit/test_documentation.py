@@ -1,4 +1,4 @@
-"""README, RESULTS and docs/: commands that parse, files and headings that exist."""
+"""README, RESULTS, docs/ and the studies' pages: commands that parse, files and headings that exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 from lmfusion.cli import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "RESULTS.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted(
+    [ROOT / "README.md", ROOT / "RESULTS.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "recipes").glob("*.md")]
+)
 BLOCK = re.compile(r"^```bash\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 LINK_TO_HEADING = re.compile(r"\]\(([^)#\s:]*)#([^)]+)\)")
