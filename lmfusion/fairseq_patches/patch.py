@@ -68,8 +68,3 @@ def take_back() -> None:
             delattr(owner, name)
         else:
             setattr(owner, name, original)
-
-
-def is_applied() -> bool:
-    """Return whether a table is applied."""
-    return bool(_replaced)

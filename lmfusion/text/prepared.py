@@ -11,7 +11,7 @@ from typing import Any
 from lmfusion.errors import InputError
 from lmfusion.text import textio
 from lmfusion.text.json_text import parse
-from lmfusion.text.tokenize_text import MOSES, NO_TOKENIZER, tokenizer_flags
+from lmfusion.text.tokenize_text import MOSES, NO_TOKENIZER
 
 FILE = "data.json"
 NAME = re.compile(r"[\w@-]+")
@@ -86,22 +86,6 @@ class Prepared:
     def text(self, split: str, side: str) -> Path:
         """Return the raw text of a split's side: what is translated, and what scores compare with."""
         return self.folder / "text" / f"{split}.{side}"
-
-    def text_flags(self) -> list[str]:
-        """Return fairseq's flags that make typed text the symbols that this folder holds."""
-        if self.tokenizers:
-            return ["--bpe", "lmfusion", *self._side_flags("src", self.source), *self._side_flags("tgt", self.target)]
-        flags = tokenizer_flags() if self.tokenizer == MOSES else ["--bpe", "sentencepiece"]
-        if self.text_language and self.tokenizer == MOSES:
-            flags = ["moses_monolingual" if word == "moses" else word for word in flags]
-            flags += ["--moses-lang", self.text_language]
-        return [*flags, "--sentencepiece-model", str(self.bpe_model)]
-
-    def _side_flags(self, prefix: str, side: str) -> list[str]:
-        if (pieces := self.pieces(side)) is not None:
-            return [f"--{prefix}-bpe", f"pieces:{pieces}"]
-        moses = [f"--{prefix}-moses", self.language(side)] if self.tokenizer == MOSES else []
-        return [f"--{prefix}-bpe", f"sentencepiece:{self.bpe_model}", *moses]
 
     def save(self) -> None:
         """Write the folder's ``data.json``."""

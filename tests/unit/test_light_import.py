@@ -24,9 +24,9 @@ from fairseq.utils import import_user_module
 import_user_module(Namespace(user_dir=sys.argv[1]))
 """
 ASK = """
-from lmfusion.fairseq_patches.patch import is_applied
+from fairseq.checkpoint_utils import torch_persistent_save as save
 from fairseq.models import ARCH_CONFIG_REGISTRY
-print("PATCHED", is_applied(), "src_elmo_tiny" in ARCH_CONFIG_REGISTRY)
+print("PATCHED", save.__module__.startswith("lmfusion."), "src_elmo_tiny" in ARCH_CONFIG_REGISTRY)
 """
 DONE = "PATCHED True True"
 SERVER = """
