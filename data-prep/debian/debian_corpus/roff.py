@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 _ARGUMENT = re.compile(r'"((?:[^"]|"")*)"?|((?:\\.|\S)+)')
-_BREAKS = frozenset("PP P LP TP TQ IP HP SH SS RS RE TH sp br Sp UR MT".split())
 _WORDS = frozenset("B I SM SB R".split())
 _ALTERNATING = frozenset("BR BI IB IR RB RI".split())
 _QUIET = frozenset("IX PD ad hy nh na ft in ti ta ll nr ds ne hw ps fam ss cp rn".split())  # within a paragraph too

@@ -26,7 +26,6 @@ pytest.importorskip("transformers")
 Saved = Callable[[str], Path]
 SHELL = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": [], "normalizer": None,
          "pre_tokenizer": None, "post_processor": None, "decoder": None}  # fmt: skip
-CHARS = {"type": "Precompiled", "precompiled_charsmap": "A"}
 PAIRS = {"type": "BPE", "vocab": {"a": 0}, "merges": [["a", "b"]]}
 WORDS = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "z"}
 TEXTS = {
