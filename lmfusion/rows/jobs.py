@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def run_all(
     scripts: Sequence[str],
     places: Places,
     command: Callable[[str], list[str]],
-    environment: Callable[[str], dict[str, str]],
+    environment: Mapping[str, str],
     log: Path | None = None,
 ) -> dict[str, int]:
     """Run scripts, as many at once as there are places.
@@ -62,7 +62,7 @@ def run_all(
         scripts: their names, in order.
         places: where.
         command: the words that run a script.
-        environment: of a script, without its GPU.
+        environment: of each, without its GPU.
         log: file to write the output to; None: standard output.
 
     Returns:
@@ -76,7 +76,7 @@ def run_all(
 
     def run(script: str) -> int:
         place = free.get()
-        own = dict(environment(script))
+        own = dict(environment)
         if places.gpus:
             own["CUDA_VISIBLE_DEVICES"] = str(place % places.gpus)
         try:

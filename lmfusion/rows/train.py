@@ -94,10 +94,7 @@ def _run(
         own["TRAIN_ONLY"] = "1"
     elif not where.gpus and asked.data.pairs <= MOST_STATES:
         own["SRC_LM_CACHE"] = str(out / STATES)
-
-    def environment(script: str) -> dict[str, str]:
-        return {**scripts.environment(asked.data, out, own, threads), **own}
-
+    environment = {**scripts.environment(asked.data, out, own, threads), **own}
     status = jobs.run_all(names, where, scripts.command, environment, log)
     if any(code in (jobs.INTERRUPTED, -2) for code in status.values()):
         raise KeyboardInterrupt

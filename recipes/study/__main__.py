@@ -55,9 +55,7 @@ def same_numbers(out: Path, numbers: Mapping[str, Any]) -> None:
     write_json(path, now)
 
 
-def snakemake(
-    plan: Plan, args: argparse.Namespace, words: Sequence[str], further: Sequence[str], lock: int | None = None
-) -> int:
+def snakemake(args: argparse.Namespace, words: Sequence[str], further: Sequence[str], lock: int | None = None) -> int:
     """Run the rules, or show what they would run; its exit status.
 
     Raises:
@@ -98,7 +96,7 @@ def run(args: argparse.Namespace, words: Sequence[str], further: Sequence[str]) 
     plan.results.check(numbers)
     plan.cells()  # says which size is none
     if args.dry_run:
-        return snakemake(plan, args, words, further)
+        return snakemake(args, words, further)
     for option, given in (("--add-results", args.add_results), ("--into", args.into)):
         if given and plan.results.folder is None:
             own = ", ".join(recipe.overridden(plan.task)) or "--budget"
@@ -110,7 +108,7 @@ def run(args: argparse.Namespace, words: Sequence[str], further: Sequence[str]) 
     with locked(plan.out) as lock:
         same_numbers(plan.out, numbers)
         command.keep_words(plan.out, words)
-        status = snakemake(plan, args, words, further, lock)
+        status = snakemake(args, words, further, lock)
         reported = _finish(args, plan, numbers)
     if status:
         print(f"error: jobs failed, see above and {plan.out}/logs. The same command tries them again.", file=sys.stderr)

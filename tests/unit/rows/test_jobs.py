@@ -12,30 +12,22 @@ import pytest
 
 from lmfusion.rows.jobs import Places, Started, run_all
 
-WAITING = (
-    'echo "$NAME begins"; until [ "$(ls "$FOLDER" | wc -l)" -ge "$AT_LEAST" ]; do sleep 0.02; done; echo "$NAME ends"'
-)
-
-
-def environment(folder: Path, at_least: int, name: str) -> dict[str, str]:
-    (folder / name).touch()
-    return {**os.environ, "FOLDER": str(folder), "AT_LEAST": str(at_least), "NAME": name}
+WAITING = """touch "$FOLDER/$0"; echo "$0 begins"
+until [ "$(ls "$FOLDER" | wc -l)" -ge 2 ]; do sleep 0.02; done; echo "$0 ends"
+"""
 
 
 def test_as_many_scripts_run_at_once_as_there_are_places(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Each waits until the second was started: one after the other they would wait forever."""
-    found = run_all(
-        ["a", "b"], Places(2, 2, 0), lambda _: ["bash", "-c", WAITING], lambda n: environment(tmp_path, 2, n)
-    )
+    environment = {**os.environ, "FOLDER": str(tmp_path)}
+    found = run_all(["a", "b"], Places(2, 2, 0), lambda name: ["bash", "-c", WAITING, name], environment)
     assert found == {"a": 0, "b": 0}
     assert sorted(capfd.readouterr().out.splitlines()) == ["a begins", "a ends", "b begins", "b ends"]
 
 
 def test_each_script_has_its_status_and_a_failed_one_stops_no_other(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    found = run_all(
-        ["3", "0", "7"], Places(1, 1, 0), lambda n: ["bash", "-c", f"echo {n}; exit {n}"], lambda _: {**os.environ}, log
-    )
+    found = run_all(["3", "0", "7"], Places(1, 1, 0), lambda n: ["bash", "-c", f"echo {n}; exit {n}"], os.environ, log)
     assert found == {"3": 3, "0": 0, "7": 7}
     assert log.read_text(encoding="utf-8").split() == ["3", "0", "7"]
 
@@ -44,7 +36,7 @@ def test_each_script_has_its_status_and_a_failed_one_stops_no_other(tmp_path: Pa
 def test_each_place_has_a_gpu_which_more_places_share(tmp_path: Path, count: int, shown: list[str]) -> None:
     log = tmp_path / "log"
     show = ["bash", "-c", 'echo "$CUDA_VISIBLE_DEVICES"; sleep 0.3']
-    run_all("abcd"[:count], Places(count, 4, 2), lambda _: show, lambda _: {**os.environ}, log)
+    run_all("abcd"[:count], Places(count, 4, 2), lambda _: show, os.environ, log)
     assert sorted(log.read_text(encoding="utf-8").split()) == shown
 
 
@@ -62,7 +54,7 @@ def test_an_interruption_of_this_process_alone_ends_the_scripts(tmp_path: Path) 
         "import os, signal, sys\nfrom lmfusion.rows import jobs\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\njobs.GRACE = 0.1\n"
         f"command = [sys.executable, '-c', {script!r}]\n"
-        "jobs.run_all('ab', jobs.Places(1, 1, 0), lambda _: command, lambda _: dict(os.environ))\n"
+        "jobs.run_all('ab', jobs.Places(1, 1, 0), lambda _: command, os.environ)\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
