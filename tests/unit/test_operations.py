@@ -117,6 +117,7 @@ def test_broken_kernels_say_so_and_are_not_passed_over(copy: Path) -> None:
     assert "no_such_module" in done.stderr
 
 
+@pytest.mark.slow
 def test_every_module_imports_without_the_folder(copy: Path) -> None:
     shutil.rmtree(copy / "lmfusion" / "kernels")
     code = (

@@ -188,6 +188,7 @@ def test_pairs_are_dropped_for_a_reason(source: str, target: str, verdict: str) 
     assert binarize.judge_pair(source, target, max_length=5, max_ratio=1.5) == verdict
 
 
+@pytest.mark.slow
 def test_a_module_in_the_folder_where_one_works_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a stranger's folder of data may hold one."""
     (tmp_path / "torch.py").write_text("raise ImportError('run')\n", encoding="utf-8")

@@ -213,14 +213,15 @@ def test_a_translation_that_fails_leaves_none(plan: Plan, monkeypatch: pytest.Mo
     cell = Cell("shared", 10000, 1)
     run = step.layout.run_folder(plan, cell, plan.setting(cell))
     run.path.mkdir(parents=True)
-    with pytest.raises(step.InputError, match="exit status"):
-        step.translate_blind(plan, cell)  # there is no checkpoint
-    assert not (run.path / BLIND).exists()
-
     translator = tmp_path / "translator"
     translator.write_text('#!/usr/bin/env bash\n[[ "$4" == "$RUN" ]] && xz -dc "$5"\n', encoding="utf-8")
     translator.chmod(0o755)
     monkeypatch.setattr(step.sys, "executable", str(translator))
+    monkeypatch.setenv("RUN", "another")
+    with pytest.raises(step.InputError, match="exit status"):
+        step.translate_blind(plan, cell)
+    assert not (run.path / BLIND).exists()
+
     monkeypatch.setenv("RUN", str(run.path))
     step.translate_blind(plan, cell)
     assert (run.path / BLIND).read_text(encoding="utf-8").splitlines() == REFERENCES
