@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,6 +11,7 @@ from lmfusion.errors import InputError
 from lmfusion.rows import amounts
 from lmfusion.rows.scripts import FOLDERS, REVERSE, defaults, pretrains
 from lmfusion.rows.settable import is_number, wanted_instead
+from lmfusion.runs.places import hash_model
 from lmfusion.runs.provenance import hash_file
 from lmfusion.runs.record import write_json
 from lmfusion.text import prepared
@@ -75,7 +75,7 @@ def new(data: Prepared, seed: int, language_models: Mapping[str, Path], given: M
     """
     check_numbers(given)
     numbers = {**amounts.schedules({**amounts.numbers(data), **given}), **given}
-    hashes = {side: _hash_model(path) for side, path in language_models.items()}
+    hashes = {side: hash_model(path) for side, path in language_models.items()}
     return Plan(hash_file(data.folder / prepared.FILE), seed, hashes, dict(given), numbers)
 
 
@@ -91,14 +91,6 @@ def check_numbers(given: Mapping[str, str]) -> None:
             raise InputError(f"--set {name}={value}: there is no such number. There are: {', '.join(sorted(known))}.")
         if wanted := wanted_instead(name, value):
             raise InputError(f"--set {name}={value}: give {wanted}.")
-
-
-def _hash_model(path: Path) -> str:
-    """Return the SHA-256 of a language model's file, or of the files of its folder that make it what it is."""
-    if path.is_file():
-        return hash_file(path)
-    files = sorted(file for file in path.iterdir() if file.suffix in (".json", ".safetensors"))
-    return hashlib.sha256("".join(f"{file.name} {hash_file(file)}\n" for file in files).encode()).hexdigest()
 
 
 def read(out: Path) -> Plan | None:

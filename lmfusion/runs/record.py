@@ -28,6 +28,7 @@ _RECORD: dict[str, Any] = {
             "seconds?": math.isfinite,
             "attempts?": int,
             "result?": {f"{name}?": _MAYBE for name in _RESULTS},
+            "places?": {"*": str},
             "data_sha256?": (dict, type(None)),
             "launch?": {"environment?": {}, "processes?": {}, "precision?": [str]},
         }

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lmfusion.errors import InputError
-from lmfusion.runs import provenance
+from lmfusion.runs import places, provenance
 from lmfusion.runs.record import read_json, read_record, write_json
 
 STARTED, FINISHED, FAILED = "started", "finished", "failed"
@@ -126,30 +126,35 @@ class RunFolder:
             InputError: the step was begun with another command or on other data.
         """
         hashes = provenance.hash_data(data) if data else None
+        where = places.places(command, self.path, data)
         before = self.step(name)
         if before:
-            self._check_same(name, "command", _without_place(before.get("command")), _without_place(command))
-            self._check_same(name, "data", before.get("data_sha256"), hashes)
+            self._check_same(name, before, command, where)
+            if before.get("data_sha256") != hashes:
+                raise self._other(name, "on other data")
             if before.get("state") == FINISHED:
                 return False
         step = {"seconds": 0.0, "attempts": 0, **before, "command": command, "data_sha256": hashes}
+        step["places"] = where
         step["launch"] = provenance.launch([*launch, *command])
         step.update(state=STARTED, attempts=step["attempts"] + 1, started_at=step.get("started_at", now()))
         self._update(name, step, seed=seed)
         return True
 
-    def _check_same(self, name: str, what: str, before: Any, current: Any) -> None:
-        if before == current:
+    def _check_same(self, name: str, before: dict[str, Any], command: list[str], where: dict[str, str]) -> None:
+        """Refuse another command than the step was begun with, files and folders that were only moved aside."""
+        words = before.get("command") or []
+        difference = places.differing(words, before.get("places") or {}, command, where)
+        if difference is None:
             return
-        if what == "command":
-            gone = " ".join(word for word in before or [] if word not in current) or "nothing"
-            new = " ".join(word for word in current if word not in (before or [])) or "nothing"
-            difference = f"with other flags ({gone} then, {new} now)"
-        else:
-            difference = "on other data"
-        raise InputError(
-            f"{self.path}: its step '{name}' was begun {difference}. Choose another run folder (--out), or delete "
-            f"this one; nothing was changed."
+        gone, new = (" ".join(words) or "nothing" for words in difference)
+        moved = "" if "places" in before else " (what was only moved since has to lie there again: a link will do)"
+        raise self._other(name, f"with other flags ({gone} then, {new} now){moved}")
+
+    def _other(self, name: str, how: str) -> InputError:
+        return InputError(
+            f"{self.path}: its step '{name}' was begun {how}. Choose another run folder (--out), or delete this one; "
+            f"nothing was changed."
         )
 
     def add_seconds(self, name: str, seconds: float) -> None:
@@ -183,12 +188,6 @@ class RunFolder:
         states = [each.get("state") for each in record["steps"].values()]
         record["state"] = next((state for state in (FAILED, STARTED) if state in states), FINISHED)
         write_json(self.path / RUN_FILE, record)
-
-
-def _without_place(command: list[str] | None) -> list[str]:
-    """Return a command without the folder of the package: a clone that was moved is the same clone."""
-    words = command or []
-    return [word for before, word in zip(["", *words], words) if before != "--user-dir"]
 
 
 def now() -> str:

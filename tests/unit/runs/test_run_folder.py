@@ -125,14 +125,6 @@ def test_a_spoiled_record_is_named(tmp_path: Path, content: str) -> None:
         _ = RunFolder(tmp_path).record
 
 
-def test_a_clone_that_was_moved_goes_on_with_its_runs(tmp_path: Path) -> None:
-    run = RunFolder(tmp_path)
-    assert run.begin("train", [*COMMAND, "--user-dir", "/old/clone/lmfusion", "--seed", "1"])
-    assert run.begin("train", [*COMMAND, "--user-dir", "/new/clone/lmfusion", "--seed", "1"])
-    with pytest.raises(InputError, match="with other flags"):
-        run.begin("train", [*COMMAND, "--user-dir", "/new/clone/lmfusion", "--seed", "2"])
-
-
 def test_how_a_command_was_started_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads, processes and precision change the last digits of every figure."""
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
