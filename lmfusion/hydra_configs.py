@@ -5,6 +5,7 @@ Hydra imports this module where a config file names it, as a callback and for ``
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,8 @@ except ImportError:  # Hydra 1.0, which fairseq 0.12.2 asks for
     Callback = object
 
 
-OmegaConf.register_new_resolver("lmfusion_user_dir", lambda: str(Path(__file__).resolve().parent), replace=True)
+_OWN_FOLDER = str(Path(__file__).resolve().parent)
+OmegaConf.register_new_resolver("lmfusion_user_dir", lambda: _OWN_FOLDER, replace=True)
 
 
 class CheckConfig(Callback):
@@ -45,6 +47,19 @@ class CheckConfig(Callback):
             unknown = sorted(set(section) - set(known)) if known else []
             if unknown:
                 _leave(InputError(f"{group}.{unknown[0]} is no setting of fairseq and would be ignored: leave it out."))
+        if OmegaConf.select(ours, "common.user_dir") == _OWN_FOLDER:  # another may register what is not known yet
+            _check_model(str(OmegaConf.select(ours, "model._name")))
+
+
+def _check_model(name: str) -> None:
+    """Refuse a name of no model or architecture, at which fairseq fails in the middle of an error of its own."""
+    from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
+
+    known = {*ARCH_MODEL_NAME_REGISTRY, *MODEL_DATACLASS_REGISTRY}
+    if name not in known:
+        like = difflib.get_close_matches(name, sorted(known), n=3)
+        meant = f": did you mean {' or '.join(like)}?" if like else ": give the name of one, as --arch takes it."
+        _leave(InputError(f"model._name={name} is no model or architecture{meant}"))
 
 
 def _missing(values: Any, name: str = "") -> Iterator[str]:

@@ -16,7 +16,7 @@ import lmfusion.lm.huggingface_causal
 import lmfusion.lm.recurrent
 import lmfusion.lm.static  # noqa: F401
 from lmfusion.checkpoint.files import is_checkpoint
-from lmfusion.checkpoint.reading import DAMAGE, first_line, read_file
+from lmfusion.checkpoint.reading import DAMAGE, first_line, model_config, read_file
 from lmfusion.errors import InputError
 from lmfusion.lm.description import check_description
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
@@ -99,8 +99,12 @@ def _codec(lm: PretrainedLM, bpe: str | Path | None, lang: str | None) -> TextCo
 def _unread(path: Path) -> str:
     """Describe a path that no registered family reads."""
     try:
-        read_file(path, mmap=True)
+        config = model_config(path, read_file(path, mmap=True))
         fault = f"{path} holds {lm_architecture(path)}, where a pretrained language model belongs."
+        if "heads_config" in config:
+            return f"{fault} It labels texts: lmfusion predict."
+        if not {"encoder_layers", "prefix_lm"}.isdisjoint(config):
+            return f"{fault} It is a sequence-to-sequence model: lmfusion.load_model loads it."
     except InputError as error:  # says what is wrong with it
         fault = str(error)
         if is_checkpoint(path) or not path.exists():

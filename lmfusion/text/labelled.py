@@ -214,7 +214,7 @@ def read_texts(path: Path, texts: int) -> tuple[Columns | None, list[Example]]:
         The columns (None: plain lines), and the rows, with their labels if there are any.
 
     Raises:
-        DataError: naming file and line of an empty or missing text.
+        DataError: naming file and line of an empty or missing text, or the file that has none at all.
     """
     names = fields_of(next(iter(read_lines(path)), ""))
     if any(name in names for name in _SINGLE) or any(set(pair) <= set(names) for pair in _PAIRS):
@@ -226,6 +226,8 @@ def read_texts(path: Path, texts: int) -> tuple[Columns | None, list[Example]]:
             found, tab = f"{len(parts)} of them" if all(parts) else "an empty one", " with a tab between" * (texts > 1)
             raise DataError(f"{path}, line {number}: give {texts} text{'s' * (texts > 1)}{tab}: this line has {found}.")
         examples.append(Example(number, parts))
+    if not examples:
+        raise DataError(f"{path}: is empty.")
     return None, examples
 
 

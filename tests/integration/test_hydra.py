@@ -121,6 +121,7 @@ ONE_LINE = {
     "a value left to the user": ((), "these values to you: add model.src_lm=…"),
     "a file that is not there": (("model.src_lm=nowhere.pt",), "nowhere.pt does not exist"),
     "a setting of a group of fairseq": (("model.src_lm=x.pt", "+dataset.max_token=5"), "dataset.max_token is no set"),
+    "an architecture misspelled": (("model.src_lm=x.pt", "model._name=src_elmo_tny"), "did you mean src_elmo_tiny"),
     "a flag of another strategy": (
         ("model.src_lm=x.pt", "+model.src_lm_freeze_layers=0"),
         "--src-lm-freeze-layers would be ignored with --src-fusion elmo",

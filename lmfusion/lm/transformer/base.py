@@ -110,4 +110,5 @@ def check_beam(beam: Any) -> None:
         InputError: naming the value.
     """
     if not isinstance(beam, Integral) or isinstance(beam, bool) or beam < 1:
-        raise InputError(f"--beam {beam}: give the number of hypotheses, 1 or more.")
+        said = repr(beam) if isinstance(beam, str) else beam
+        raise InputError(f"--beam {said}: give the number of hypotheses, 1 or more.")

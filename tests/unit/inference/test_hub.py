@@ -105,6 +105,8 @@ def test_no_sentence_has_no_translation(translator: Translator) -> None:
 def test_a_beam_of_none_is_refused(translator: Translator) -> None:
     with pytest.raises(InputError, match="--beam 0"):
         translator.translate(["aaa"], beam=0)
+    with pytest.raises(InputError, match="--beam '5'"):  # as text it is shown to be text
+        translator.generate([translator.encode("aaa")], beam="5")
 
 
 @pytest.mark.parametrize("bad", [[b"aaa"], ["aaa", None], 3, [1.5], ["aaa", "\udcff"], "\ud800"])

@@ -112,6 +112,13 @@ def test_sequence_to_sequence_checkpoint(tmp_path: Path) -> None:
     torch.save({"cfg": {"model": model}, "model": {}}, tmp_path / "seq2seq.pt")
     with pytest.raises(InputError, match="holds transformer_lmfusion, where a pretrained language model"):
         load_lm(tmp_path / "seq2seq.pt")
+    with pytest.raises(InputError, match="load_model"):
+        load_lm(tmp_path / "seq2seq.pt")
+    torch.save(
+        {"cfg": {"model": {"_name": "lmfusion_heads", "heads_config": "[]"}}, "model": {}}, tmp_path / "heads.pt"
+    )
+    with pytest.raises(InputError, match="lmfusion predict"):
+        load_lm(tmp_path / "heads.pt")
 
 
 def test_another_language_model(tmp_path: Path) -> None:

@@ -147,6 +147,8 @@ def test_plain_lines_and_named_columns_to_be_labelled(tmp_path: Path) -> None:
     assert read_texts(written(tmp_path, "id\tsentence\n7\tfine\n"), 1)[1][0].texts == ("fine",)
     with pytest.raises(InputError, match=r"line 2\b.*empty"):
         read_texts(written(tmp_path, "one\n\n"), 1)
+    with pytest.raises(InputError, match="empty"):
+        read_texts(written(tmp_path, ""), 1)
     for text, texts in (("one\n\u200b\n", 1), ("one\ttwo\nthree\t\u2060 \ufeff\n", 2)):
         with pytest.raises(InputError, match="line 2"):
             read_texts(written(tmp_path, text), texts)
