@@ -10,7 +10,7 @@ from fairseq.models import BaseFairseqModel, register_model
 from torch import Tensor, nn
 
 from lmfusion.checkpoint.reading import read_checkpoint
-from lmfusion.consumers.heads import TAGS, Head, HeadSpec
+from lmfusion.consumers.heads import TAGS, Head, HeadSpec, check_tasks
 from lmfusion.consumers.stored_codec import StoredCodec
 from lmfusion.errors import InputError
 from lmfusion.fusion.build import build_on
@@ -137,7 +137,8 @@ class HeadsModel(BaseFairseqModel):
         return self.lm.max_positions()
 
     def load_state_dict(self, state_dict: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
-        """Load weights, and the codec among them."""
+        """Load weights, and the codec among them; refuse heads of other tasks."""
+        check_tasks({name.split(".")[1] for name in state_dict if name.startswith("heads.")}, set(self.heads))
         result = super().load_state_dict(state_dict, *args, **kwargs)
         self.lm.vocabulary.codec = self.text.codec
         return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -131,6 +131,26 @@ def check_classes(trained: list[str], given: list[str], name: str) -> None:
     """
     if trained != given:
         raise InputError(f"{name}: the model was trained on the classes {trained}, and these data have {given}.")
+
+
+RENAMED = "A task is called as its folder: where that was renamed, give it its name of then (a link will do)."
+
+
+def check_tasks(trained: Collection[str], given: Collection[str]) -> None:
+    """Refuse other tasks than those that a model has heads for.
+
+    Args:
+        trained: names of its heads; none: they are not known.
+        given: names of the tasks.
+
+    Raises:
+        InputError: naming both.
+    """
+    if trained and set(trained) != set(given):
+        raise InputError(
+            f"the model has heads for {', '.join(sorted(trained))}, and the tasks are {', '.join(sorted(given))}. "
+            f"{RENAMED}"
+        )
 
 
 def joined(vectors: Sequence[Tensor], pair: str | None) -> Tensor:

@@ -133,6 +133,9 @@ def _check_overrides(family: type[PretrainedLM], overrides: dict[str, Any]) -> N
     unknown = sorted(name for name in overrides if not _has(family, name))
     if unknown:
         raise InputError(f"a {family.title} ({family.family}) has no {', '.join(unknown)} to set: leave it out.")
+    for name, value in overrides.items():
+        if name.endswith("dropout") and not (isinstance(value, (int, float)) and 0 <= value < 1):
+            raise InputError(f"{name}={value!r}: give a probability, 0 or more and below 1.")
 
 
 def _has(family: type[PretrainedLM], name: str) -> bool:

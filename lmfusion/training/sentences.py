@@ -13,7 +13,7 @@ from fairseq.tasks import FairseqTask, register_task
 from omegaconf import II, MISSING
 
 from lmfusion.consumers.head_model import HeadsModel
-from lmfusion.consumers.heads import CONCAT, PAIRS, HeadSpec
+from lmfusion.consumers.heads import CONCAT, PAIRS, RENAMED, HeadSpec
 from lmfusion.errors import InputError
 from lmfusion.text.labelled import KINDS, classes_of, find_file, read_examples
 from lmfusion.training.gradients import PCGRAD, SUM, TaskGradients
@@ -155,7 +155,7 @@ class SentencesTask(FairseqTask):
         assert self.model is not None
         specs = {spec.name: spec for spec in self.model.specs}
         if unknown := sorted(set(self.places) - set(specs)):
-            raise InputError(f"the model has no head for {', '.join(unknown)}: it has {', '.join(specs)}.")
+            raise InputError(f"the model has no head for {', '.join(unknown)}: it has {', '.join(specs)}. {RENAMED}")
         chosen = [specs[name] for name in self.places]
         examples = []
         for number, spec in enumerate(chosen):

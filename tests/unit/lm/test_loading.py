@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import lmfusion
+from lmfusion.errors import InputError
 from lmfusion.lm.freezing import state_fingerprint
 from lmfusion.lm.loading import build, describe, load_lm
 
@@ -86,6 +87,12 @@ def test_overrides_replace_flags_and_none_leaves_them(make_causal: Any, save_lm:
 
 def test_override_to_zero_is_an_override(make_causal: Any, save_lm: Any) -> None:
     assert load_lm(save_lm(make_causal(dropout=0.1)), dropout=0.0).config["dropout"] == 0.0
+
+
+@pytest.mark.parametrize("value", [3.0, -0.1, 1, "x", float("nan")])
+def test_a_dropout_that_is_no_probability_is_refused(make_causal: Any, save_lm: Any, value: Any) -> None:
+    with pytest.raises(InputError, match=f"attention_dropout={value!r}"):
+        load_lm(save_lm(make_causal()), attention_dropout=value)
 
 
 def test_flags_that_an_older_file_lacks_take_their_defaults(make_cloze: Any, save_lm: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -68,3 +69,11 @@ def test_text_is_encoded_as_the_loaded_weights_say(make_heads: Any, make_flags: 
     model = HeadsModel(first.representation, [MOOD], cfg, plain)
     model.load_state_dict({**first.state_dict(), "text.content": StoredCodec(tokenizing).content})
     assert model.lm.vocabulary.codec.encode(text) == tokenizing.encode(text)
+
+
+def test_weights_of_a_task_whose_folder_was_renamed_are_refused_by_both_names(make_heads: Any) -> None:
+    trained = make_heads([MOOD])
+    other = make_heads([replace(MOOD, name="temper")])
+    with pytest.raises(InputError, match=f"{MOOD.name}.* temper"):
+        other.load_state_dict(trained.state_dict())
+    trained.load_state_dict(trained.state_dict())
