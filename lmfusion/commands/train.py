@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from lmfusion.checkpoint.finding import checkpoint_of
 from lmfusion.commands.parsers import add_command, check_seed
 from lmfusion.errors import InputError
 
@@ -63,7 +64,8 @@ def rows_of(args: argparse.Namespace) -> list[str]:
 
 
 def _language_models(args: argparse.Namespace) -> dict[str, Path]:
-    return {side: path for side, path in (("src", args.src_lm), ("tgt", args.tgt_lm)) if path}
+    given = {side: path for side, path in (("src", args.src_lm), ("tgt", args.tgt_lm)) if path}
+    return {side: checkpoint_of(path) or path for side, path in given.items()}
 
 
 def _numbers(args: argparse.Namespace) -> dict[str, str]:
@@ -95,5 +97,5 @@ def run(args: argparse.Namespace) -> None:
         args.title,
     )
     if failed := train(asked):
-        raise InputError(f"failed: {', '.join(failed)}. What they said is above; the same command goes on from there.")
+        raise InputError(f"failed: {', '.join(failed)}. What they said is above; with that mended, the same goes on.")
     print(f"All of it: {args.out} (report: {args.out / 'report' / 'report.html'})")

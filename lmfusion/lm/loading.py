@@ -16,6 +16,7 @@ import lmfusion.lm.huggingface_causal
 import lmfusion.lm.recurrent
 import lmfusion.lm.static  # noqa: F401
 from lmfusion.checkpoint.files import is_checkpoint
+from lmfusion.checkpoint.finding import checkpoint_of
 from lmfusion.checkpoint.reading import DAMAGE, first_line, model_config, read_file
 from lmfusion.errors import InputError
 from lmfusion.lm.description import check_description
@@ -38,8 +39,8 @@ def load_lm(
     --tokenizer holds what makes its symbols of plain text.
 
     Args:
-        path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``, a file of word vectors, or what another
-            registered family reads.
+        path: a checkpoint of ``bi_transformer_lm`` or ``uni_transformer_lm``, the folder of the run that trained one, a
+            file of word vectors, or what another registered family reads.
         bpe: sentencepiece model by which it encodes plain text, in place of its own; as its training text was encoded.
         lang: language of the Moses tokenizer that its training text went through, with data preparation's settings;
             None: the text was not tokenized. For ``bpe`` only.
@@ -49,7 +50,7 @@ def load_lm(
         InputError: if it is missing, damaged, unsafe, not a language model, or its weights are not those of the model
             it describes (all differences are listed by name).
     """
-    path = Path(path)
+    path = checkpoint_of(Path(path)) or Path(path)
     family = _reader(path)
     if family is None:
         if not path.exists() and (advice := how_to_download(str(path))):

@@ -116,17 +116,24 @@ def test_training_that_is_interrupted_or_killed_goes_on_to_the_same_models(runs:
         assert "Traceback" not in rest
     run(folder, *words)
     for row in ("baseline", "src_elmo"):
-        states = [
-            read_checkpoint(out / row / "checkpoints" / "checkpoint_best.pt") for out in (runs, folder / "runs/again")
-        ]
-        for name, tensor in states[0]["model"].items():
-            assert torch.equal(tensor, states[1]["model"][name]), name
+        assert_same_weights(runs / row, folder / "runs" / "again" / row)
+
+
+def assert_same_weights(*trained: Path) -> None:
+    """Compare the best checkpoints of two runs."""
+    first, second = (read_checkpoint(run / "checkpoints" / "checkpoint_best.pt")["model"] for run in trained)
+    for name, tensor in first.items():
+        assert torch.equal(tensor, second[name]), name
 
 
 @pytest.mark.slow
-def test_a_language_model_of_the_text_reads_plain_text(runs: Path) -> None:
-    lm = lmfusion.load_lm(runs / "lm.en" / "checkpoints" / "checkpoint_best.pt")
-    assert lm.state_dim >= 8
+def test_a_language_model_of_the_text_is_given_by_the_folder_of_its_run(runs: Path, folder: Path) -> None:
+    lm = lmfusion.load_lm(runs / "lm.en")
+    assert {state.size(-1) for state in lm.layer_states(lm.encode("A library."))} == {lm.state_dim}
+    numbers = [f"{name}={value}" for name, value in TINY.items()]
+    words = ["--rows", "src_elmo", "--src-lm", "runs/mine/lm.en", "--out", "runs/given", "--set", *numbers]
+    run(folder, "train", "data", *words)
+    assert_same_weights(runs / "src_elmo", folder / "runs" / "given" / "src_elmo")
 
 
 @pytest.mark.slow

@@ -37,6 +37,14 @@ def test_loading_a_causal_lm_gives_the_model_that_was_saved(any_causal_lm: Any, 
     assert not loaded.sees_future
 
 
+@pytest.mark.parametrize("place", ["checkpoint_last.pt", "checkpoints/checkpoint_best.pt"])
+def test_a_runs_folder_is_its_checkpoint(any_cloze_lm: Any, save_lm: Any, tmp_path: Path, place: str) -> None:
+    run = tmp_path / "lm.en"
+    (run / place).parent.mkdir(parents=True)
+    save_lm(any_cloze_lm).rename(run / place)
+    assert state_fingerprint(load_lm(run)) == state_fingerprint(any_cloze_lm)
+
+
 def test_pair_of_lms_keeps_its_targets(make_cloze: Any, save_lm: Any) -> None:
     loaded = load_lm(save_lm(make_cloze(targets=("future", "past"))))
     assert loaded.config["targets"] == ["future", "past"]
