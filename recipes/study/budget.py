@@ -41,7 +41,8 @@ class Budget:
     finals: tuple[str, ...] = ()
     """Rows that are trained with every seed where there is a search; the others with FIRST_SEED."""
     once: tuple[str, ...] = ()
-    """Rows that are trained where the search is, at 10,000 pairs, and with FIRST_SEED alone."""
+    """Rows that are trained where the search is, at 10,000 pairs, and with FIRST_SEED alone; not among ``rows``, they
+    are run where ``--rows`` names them."""
     language_models: str = SHIPPED
     """SHIPPED: those of pretrained/; PRETRAINED: longer trained ones, as the study's first jobs."""
     cloze_updates: int = 20000
@@ -111,6 +112,10 @@ CPU_OTHERS = dataclasses.replace(CPU, name="cpu-others", sizes=(10000,), seeds=(
 """Other language models and other ways of using one, beside the paper's rows and by their numbers."""
 FINALS = ("baseline", "shared", "src_elmo_shdemb", "lstm", "lstm_src_elmo", "denoising", "lstm_denoising")
 BACK_TRANSLATED = ("shared_back_translation", "back_translation_src_elmo_shdemb")
+ROWS = (
+    *(*FINALS, "src_elmo", "src_ft", "tgt_elmo", "tgt_ft", "lstm_src_elmo_shdemb"),
+    *(*BACK_TRANSLATED, "lstm_back_translation"),
+)
 PROTOCOL = Budget(
     "protocol",
     sizes=(10000,),
@@ -119,16 +124,13 @@ PROTOCOL = Budget(
     patience=-1,  # no early stopping
     search=True,
     finals=(*FINALS, *BACK_TRANSLATED),
-    rows=(
-        *(*FINALS, "src_elmo", "src_ft", "tgt_elmo", "tgt_ft", "lstm_src_elmo_shdemb"),
-        *(*BACK_TRANSLATED, "lstm_back_translation"),
-    ),
+    rows=ROWS,
+    once=tuple(row for row in OTHERS if row not in ROWS),
 )
-"""recipes/PROTOCOL.md at 10,000 pairs, its first part; ``--sizes`` names others. All rows without a language model get
-all seeds, for which of them is the best is known after the search only."""
-FURTHER = tuple(row for row in OTHERS if row not in PROTOCOL.rows)
+"""recipes/PROTOCOL.md at 10,000 pairs, its first part; ``--sizes`` and ``--rows`` name others. All rows without a
+language model get all seeds, for which of them is the best is known after the search only."""
 GPU = dataclasses.replace(
-    PROTOCOL, name="gpu", sizes=(10000, ALL, 2500, 5000, 20000), rows=(*PROTOCOL.rows, *FURTHER), once=FURTHER
+    PROTOCOL, name="gpu", sizes=(10000, ALL, 2500, 5000, 20000), rows=(*PROTOCOL.rows, *PROTOCOL.once)
 )
 """All parts of the protocol together: its rows at every size, other families of language models and integrations."""
 PRESETS = {budget.name: budget for budget in (CPU, CPU_LONG, CPU_OTHERS, PROTOCOL, GPU)}

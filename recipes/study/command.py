@@ -87,8 +87,7 @@ def make_plan(args: argparse.Namespace) -> Plan:
     settings = None
     if task.settings_of and budget.name in budgets.PRESETS:  # wherever CORPUS lies: nothing is tuned on it
         settings = _committed(TASKS[task.settings_of], budget)
-    offered = [row for row in budget.rows if (task.recipe / f"{row}.sh").is_file()]
-    rows = check_rows(task, budget, args.rows or offered or task.rows)
+    rows = check_rows(task, budget, args.rows or ())
     out = args.out or Path("runs/study") / task.name
     return Plan(out, task, budget, rows, Results(folder, settings), not args.no_stored_states)
 

@@ -227,12 +227,17 @@ def read(path: str) -> Tried:
 
 
 def check_rows(task: Task, budget: Budget, rows: Sequence[str]) -> tuple[str, ...]:
-    """Return the rows, each once.
+    """Return the rows, each once; where none is named, those of the budget, else of the task.
 
     Raises:
         InputError: the recipe folder has no such row.
     """
-    known = list(dict.fromkeys([*task.rows, *budget.rows]))
+    rows = rows or _with_a_script(task, budget.rows) or task.rows
+    known = list(dict.fromkeys([*task.rows, *_with_a_script(task, [*budget.rows, *budget.once])]))
     if unknown := [row for row in rows if row not in known]:
         raise InputError(f"--rows {' '.join(unknown)}: {task.name} has no such row. It has: {', '.join(known)}.")
     return tuple(dict.fromkeys(rows))
+
+
+def _with_a_script(task: Task, rows: Sequence[str]) -> list[str]:
+    return [row for row in rows if (task.recipe / f"{row}.sh").is_file()]

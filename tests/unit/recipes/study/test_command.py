@@ -146,6 +146,18 @@ def test_the_second_pair_is_not_searched_wherever_its_corpus_lies(
     assert plan.results.folder is None, "a corpus of one's own adds nothing to the committed results"
 
 
+@pytest.mark.parametrize(("row", "closest"), [("src_elmo_skipgram", "src_elmo"), ("prefix_lm", "baseline")])
+def test_other_families_and_integrations_are_named_and_take_committed_settings(
+    tmp_path: Path, row: str, closest: str
+) -> None:
+    words = ["debian_ende", "--budget", "protocol", "--out", str(tmp_path)]
+    assert row not in command.make_plan(command.parse_args(words)).rows
+    plan = command.make_plan(command.parse_args([*words, "--rows", row]))
+    assert plan.cells() == [Cell(row, 10000, 1)]
+    assert plan.before_choice(row, 10000) == [], "nothing is searched"
+    assert plan.choose(row, 10000) == plan.results.chosen()[closest, 10000]
+
+
 def test_committed_configurations_are_not_trained_again(workplace: Any) -> None:
     folder = Results(workplace.folder / "kept")
     first = {number: Tried(configuration("shared", 10000, number, []), 3.0 - number / 10) for number in (1, 2, 3)}
