@@ -118,10 +118,11 @@ def test_what_is_trained_on_it_translates_text_when_folder_and_data_are_gone(
     folder = shutil.copytree(models["bert"], tmp_path / "bert")
     here = prepared.read(moved)
     flags = ["--arch", "lmfusion_tiny", "--src-fusion", "finetune", "--src-lm", folder, "--src-lm-lora", 2]
-    flags += here.text_flags()
-    commands.ok(*commands.training(tmp_path / "run", 2, *flags, data=here.bitext))
+    text = ["--bpe", "lmfusion", "--src-bpe", f"pieces:{here.pieces('en')}"]
+    text += ["--tgt-bpe", f"sentencepiece:{here.bpe_model}"]
+    commands.ok(*commands.training(tmp_path / "run", 2, *flags, *text, data=here.bitext))
     best = tmp_path / "run" / "checkpoint_best.pt"
-    made = commands.ok(*commands.generation(best, *here.text_flags(), data=here.bitext))
+    made = commands.ok(*commands.generation(best, *text, data=here.bitext))
     expected = {line.split("\t")[0][2:]: line.split("\t")[2] for line in made.splitlines() if line.startswith("D-")}
     shown, _ = json.JSONDecoder().raw_decode(commands.ok("lmfusion", "inspect", best, "--json"))
     (lm,) = shown["language_models"]
