@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,10 +137,8 @@ def read_examples(path: Path, *, kind: str | None = None, labelled: bool = True)
     Raises:
         DataError: naming file and line, if a column is missing, a text is empty or a label is none.
     """
-    lines = enumerate(read_lines(path), start=1)
-    first = next(lines, None)
-    if first is None:
-        raise DataError(f"{path}: is empty.")
+    lines = _numbered(path)
+    first = next(lines)
     columns = columns_of(first[1], path, kind)
     if labelled and columns.label is None:
         known = ", ".join(name for names in _LABELS.values() for name in names)
@@ -153,6 +150,15 @@ def read_examples(path: Path, *, kind: str | None = None, labelled: bool = True)
     if labelled:
         values = _with_label(path, values, str(columns.label))
     return columns, [_example(path, number, each, columns) for number, each in values]
+
+
+def _numbered(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with their numbers; refuse one without any."""
+    number = 0
+    for number, line in enumerate(read_lines(path), start=1):
+        yield number, line
+    if not number:
+        raise DataError(f"{path}: is empty.")
 
 
 def _by_name(path: Path, number: int, fields: list[str], columns: Columns) -> dict[str, str]:
@@ -216,37 +222,14 @@ def read_texts(path: Path, texts: int) -> tuple[Columns | None, list[Example]]:
     Raises:
         DataError: naming file and line of an empty or missing text, or the file that has none at all.
     """
-    names = fields_of(next(iter(read_lines(path)), ""))
+    names = fields_of(next(_numbered(path))[1])
     if any(name in names for name in _SINGLE) or any(set(pair) <= set(names) for pair in _PAIRS):
         return read_examples(path, labelled=False)
     examples = []
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in _numbered(path):
         parts = tuple(unless_unseen(" ".join(part.split())) for part in line.split("\t"))
         if len(parts) != texts or not all(parts):
             found, tab = f"{len(parts)} of them" if all(parts) else "an empty one", " with a tab between" * (texts > 1)
             raise DataError(f"{path}, line {number}: give {texts} text{'s' * (texts > 1)}{tab}: this line has {found}.")
         examples.append(Example(number, parts))
-    if not examples:
-        raise DataError(f"{path}: is empty.")
     return None, examples
-
-
-def classes_of(examples: Sequence[Example], kind: str) -> list[str]:
-    """Return the classes among the labels, in order: numbers by size, words by the alphabet."""
-    if kind == SCORE:
-        return []
-    if kind == BINARY:
-        return ["0", "1"]
-    given = [each.label or "" for each in examples]
-    labels = {word for label in given for word in (label.split() if kind == TAGS else [label])}
-    _warn_of_likes(labels)
-    return sorted(labels, key=lambda label: (not label.isdecimal(), int(label) if label.isdecimal() else 0, label))
-
-
-def _warn_of_likes(labels: Iterable[str]) -> None:
-    """Name labels that look the same and are two classes, such as one in NFC and one in NFD."""
-    known: dict[str, str] = {}
-    for label in sorted(labels):
-        other = known.setdefault(unicodedata.normalize("NFC", " ".join(label.split())), label)
-        if other != label:
-            logger.warning(f"the labels {other!a} and {label!a} look the same and are two classes: write one.")

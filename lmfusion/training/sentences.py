@@ -15,7 +15,8 @@ from omegaconf import II, MISSING
 from lmfusion.consumers.head_model import HeadsModel
 from lmfusion.consumers.heads import CONCAT, PAIRS, RENAMED, HeadSpec
 from lmfusion.errors import InputError
-from lmfusion.text.labelled import KINDS, classes_of, find_file, read_examples
+from lmfusion.text.label_classes import classes_of
+from lmfusion.text.labelled import KINDS, find_file, read_examples
 from lmfusion.training.gradients import PCGRAD, SUM, TaskGradients
 from lmfusion.training.sentence_data import Encoder, SentenceData, evaluation_batches, training_batches
 from lmfusion.training.sentence_flags import by_task, places_of, warn_of_tokens

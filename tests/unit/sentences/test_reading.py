@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from lmfusion.errors import InputError
-from lmfusion.text.labelled import classes_of, find_file, read_examples, read_texts
+from lmfusion.text.label_classes import classes_of
+from lmfusion.text.labelled import find_file, read_examples, read_texts
 
 MNLI = "index\tsentence1_parse\tsentence1\tsentence2\tlabel1\tgold_label\n0\t(a)\tone two\tthree\tneutral\tentailment\n"
 LAYOUTS = {
