@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]+")  # all but tabs and line ends
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -30,6 +31,20 @@ class InputError(LMFusionError):
     it around :func:`lmfusion.load_lm` and :func:`lmfusion.load_model`. Write the message as three short facts: what
     happened, to which file or flag (with both values where two things disagree), and how to fix it.
     """
+
+
+def check_dropout(value: Any, given: str) -> None:
+    """Refuse a dropout that is no probability below 1.
+
+    Args:
+        value: the dropout.
+        given: how it was given, flag and value, for the message.
+
+    Raises:
+        InputError: it is none.
+    """
+    if not (isinstance(value, (int, float)) and 0 <= value < 1):
+        raise InputError(f"{given}: give a probability, 0 or more and below 1.")
 
 
 def check_name(path: Path) -> None:

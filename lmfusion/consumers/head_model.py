@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.consumers.heads import TAGS, Head, HeadSpec, check_tasks
 from lmfusion.consumers.stored_codec import StoredCodec
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, check_dropout
 from lmfusion.fusion.build import build_on
 from lmfusion.fusion.combinations import check_side
 from lmfusion.fusion.config import integration, side_fields
@@ -155,8 +155,7 @@ def _check(cfg: Any) -> None:
         raise InputError(
             f"--src-fusion {cfg.src_fusion}: heads stand on elmo (the LM stays as it is) or finetune (it is trained)."
         )
-    if not 0 <= cfg.head_dropout < 1:
-        raise InputError(f"--head-dropout {cfg.head_dropout:g}: give a probability, 0 or more and below 1.")
+    check_dropout(cfg.head_dropout, f"--head-dropout {cfg.head_dropout:g}")
     check_side(cfg, "src")
 
 

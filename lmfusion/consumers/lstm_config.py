@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, check_dropout
 from lmfusion.fusion.combinations import check_sides
 from lmfusion.fusion.config import SIDES, STORE_LM_ONCE, integration, side_fields
 from lmfusion.lm.precision import CPU_BF16_HELP
@@ -80,8 +80,8 @@ def check_flags(cfg: Any) -> None:
         flag = f"--{name.replace('_', '-')}"
         if name.endswith(("_dim", "_size", "_layers")) and value is not None and value < 1:
             raise InputError(f"{flag} {value}: give 1 or more.")
-        if "dropout" in name and value is not None and not 0 <= value < 1:
-            raise InputError(f"{flag} {value:g}: give a probability, 0 or more and below 1.")
+        if "dropout" in name and value is not None:
+            check_dropout(value, f"{flag} {value:g}")
     check_sides(cfg)
     for side in SIDES:
         fusion = integration(cfg, side)

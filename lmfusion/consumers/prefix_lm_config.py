@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 from fairseq.dataclass import FairseqDataclass
 
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, check_dropout
 from lmfusion.lm.symbols import first_difference
 from lmfusion.lm.task_value import task_value
 from lmfusion.lm.transformer.config import CausalLMConfig, complete_config
@@ -58,9 +58,7 @@ def check_flags(cfg: Any) -> None:
         if limit is not None and limit < 1:
             raise InputError(f"--max-{side}-positions {limit}: give 1 or more.")
     for name, value in dropouts(cfg).items():
-        if not 0 <= value < 1:
-            flag = f"--{name.replace('_', '-')}"
-            raise InputError(f"{flag} {value:g}: give a probability, 0 or more and below 1.")
+        check_dropout(value, f"--{name.replace('_', '-')} {value:g}")
 
 
 def check_dictionaries(task: Any) -> list[str]:

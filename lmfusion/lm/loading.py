@@ -18,7 +18,7 @@ import lmfusion.lm.static  # noqa: F401
 from lmfusion.checkpoint.files import is_checkpoint
 from lmfusion.checkpoint.finding import checkpoint_of
 from lmfusion.checkpoint.reading import DAMAGE, first_line, model_config, read_file
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, check_dropout
 from lmfusion.lm.description import check_description
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
 from lmfusion.lm.old_checkpoints import modern_lm
@@ -135,8 +135,8 @@ def _check_overrides(family: type[PretrainedLM], overrides: dict[str, Any]) -> N
     if unknown:
         raise InputError(f"a {family.title} ({family.family}) has no {', '.join(unknown)} to set: leave it out.")
     for name, value in overrides.items():
-        if name.endswith("dropout") and not (isinstance(value, (int, float)) and 0 <= value < 1):
-            raise InputError(f"{name}={value!r}: give a probability, 0 or more and below 1.")
+        if name.endswith("dropout"):
+            check_dropout(value, f"{name}={value!r}")
 
 
 def _has(family: type[PretrainedLM], name: str) -> bool:
