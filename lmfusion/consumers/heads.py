@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -136,7 +136,7 @@ def check_classes(trained: list[str], given: list[str], name: str) -> None:
 RENAMED = "A task is called as its folder: where that was renamed, give it its name of then (a link will do)."
 
 
-def check_tasks(trained: Collection[str], given: Collection[str]) -> None:
+def check_tasks(trained: set[str], given: set[str]) -> None:
     """Refuse other tasks than those that a model has heads for.
 
     Args:
@@ -146,7 +146,7 @@ def check_tasks(trained: Collection[str], given: Collection[str]) -> None:
     Raises:
         InputError: naming both.
     """
-    if trained and set(trained) != set(given):
+    if trained and trained != given:
         raise InputError(
             f"the model has heads for {', '.join(sorted(trained))}, and the tasks are {', '.join(sorted(given))}. "
             f"{RENAMED}"

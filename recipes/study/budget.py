@@ -41,8 +41,8 @@ class Budget:
     finals: tuple[str, ...] = ()
     """Rows that are trained with every seed where there is a search; the others with FIRST_SEED."""
     once: tuple[str, ...] = ()
-    """Rows that are trained where the search is, at 10,000 pairs, and with FIRST_SEED alone; not among ``rows``, they
-    are run where ``--rows`` names them."""
+    """Rows that are trained where the search is, at 10,000 pairs, and with FIRST_SEED alone; those that are not
+    among ``rows`` are run where ``--rows`` names them."""
     language_models: str = SHIPPED
     """SHIPPED: those of pretrained/; PRETRAINED: longer trained ones, as the study's first jobs."""
     cloze_updates: int = 20000
