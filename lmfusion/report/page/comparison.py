@@ -12,7 +12,7 @@ from lmfusion.report.page import published
 from lmfusion.report.page.notices import Notices
 from lmfusion.report.page.row_names import name_rows
 from lmfusion.report.page.runs import Run
-from lmfusion.report.page.strategy import BASELINE, LSTM, order
+from lmfusion.report.page.strategy import BASELINES, LSTM, LSTMS, order
 from lmfusion.report.page.tasks import Task, TaskGroup, runs_by_task, with_averages
 from lmfusion.runs.hypotheses import headline
 
@@ -78,19 +78,19 @@ class Comparison:
     @property
     def baseline(self) -> Row | None:
         """Return the row that differences are to: the first baseline, where there is none the first plain LSTM."""
-        bases = (row for strategy in (BASELINE, LSTM) for row in self.rows if row.strategy == strategy)
+        bases = (row for strategy in (*BASELINES, *LSTMS) for row in self.rows if row.strategy == strategy)
         return next(bases, None)
 
     @property
     def base(self) -> str:
         """Return in words what differences are to."""
-        return "the baseline" if self.baseline is None or self.baseline.strategy == BASELINE else self.baseline.name
+        return "the baseline" if self.baseline is None or self.baseline.strategy in BASELINES else self.baseline.name
 
     def of_lstms(self) -> Comparison | None:
         """Return the LSTMs beside the plain one; None where that is all there is to compare with, or not there."""
         rows = [row for row in self.rows if row.strategy.split("+")[0] == LSTM]
-        is_more = any(row.strategy != LSTM for row in rows) and any(row.strategy == LSTM for row in rows)
-        if not is_more or self.baseline in rows:
+        strategies = {row.strategy for row in rows}
+        if len(strategies) < 2 or strategies.isdisjoint(LSTMS) or self.baseline in rows:
             return None
         return replace(self, rows=rows, slug=f"{self.prefix}lstm")
 
@@ -202,9 +202,9 @@ def _notice(title: str, rows: Sequence[Row], notices: Notices) -> None:
                 names.setdefault(reason, []).append(run.name)
         for reason, runs in names.items():
             notices.warn(f"{row.name}: {', '.join(runs)} left out of every mean: {reason}.")
-    baselines = [row.name for row in rows if row.strategy == BASELINE]
+    baselines = [row.name for row in rows if row.strategy in BASELINES]
     if not baselines:
-        to_lstm = any(row.strategy == LSTM for row in rows)
+        to_lstm = any(row.strategy in LSTMS for row in rows)
         said = f"so differences and ratios are to {LSTM}" if to_lstm else "so no differences and ratios to it"
         notices.note(f"{title}: no baseline among the runs, {said}.")
     if len(baselines) > 1:

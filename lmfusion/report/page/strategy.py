@@ -13,6 +13,8 @@ PRETRAINED, DENOISING, SECOND_STAGE = "PRETRAINED", "DENOISING", "SECOND-STAGE"
 MADE_UP = {"back": "BACK-TRANSLATION", "self": "SELF-TRAINING", "copied": "COPIED", "distilled": "DISTILLED"}
 """Beginnings of data folders that hold made-up pairs, too (recipes/_made_up.sh), and what they are called."""
 BASELINE, SHARED, SHDEMB, OWN_BPE, LEAD = "baseline", "SHARED", "SHDEMB", "bitext-BPE", "Lead"
+BASELINES, LSTMS = (BASELINE, f"{BASELINE}+{OWN_BPE}"), (LSTM, f"{LSTM}+{OWN_BPE}")
+"""Rows that others may be compared with; those with the language models' symbols come first."""
 _FUSIONS = {"elmo": "ELMO", "finetune": "FT", "ft": "FT"}
 _MADE_UP = re.compile(rf"/({'|'.join(MADE_UP)})-[^/]*-with-([0-9]+)/bitext-[0-9]+/?$")
 _DENOISER = re.compile(r"/(lstm_)?denoiser/")
@@ -86,4 +88,6 @@ def order(strategy: str) -> tuple[int, str]:
     """Return a key to sort strategies as the paper's tables do; a lead baseline comes first, as in its Table 3."""
     if strategy.startswith(f"{LEAD}-"):
         return -1, strategy
+    if strategy in BASELINES:
+        return PAPER_ORDER.index(BASELINE), strategy
     return (PAPER_ORDER.index(strategy) if strategy in PAPER_ORDER else len(PAPER_ORDER)), strategy

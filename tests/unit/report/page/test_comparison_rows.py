@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lmfusion.report.page.notices import NOTE
 
 
@@ -74,6 +76,18 @@ def test_a_plain_model_with_another_bpe_than_the_language_models_has_the_papers_
     maker.run("own", "shared", bleu=9.0)
     ((comparison,), _) = compared(maker.folder)
     assert [row.name for row in comparison.rows] == ["SHARED", "SHARED+bitext-BPE", "SRC-ELMO"]
+
+
+@pytest.mark.parametrize(("row", "name"), [("baseline", "baseline"), ("lstm", "LSTM")])
+def test_a_plain_model_with_its_own_bpe_is_what_others_are_compared_with(maker, compared, texts, row, name) -> None:
+    maker.run("elmo", "src_elmo", bleu=12.0)
+    maker.dictionary = "of the bitext"
+    maker.run("own", row, bleu=9.0)
+    ((comparison,), notices) = compared(maker.folder)
+    assert comparison.baseline.name == f"{name}+bitext-BPE"
+    (elmo,) = [each for each in comparison.rows if each.strategy == "SRC-ELMO"]
+    assert comparison.difference(elmo, comparison.sizes[0], "BLEU") == pytest.approx((3.0, 0.0))
+    assert bool(texts(notices, NOTE)) == (row == "lstm")
 
 
 def test_a_row_may_be_chosen_by_hand(maker, compared) -> None:
