@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from fairseq.models import BaseFairseqModel
+from fairseq.optim import AMPOptimizer
 from torch import Tensor
 
 SUM, PCGRAD = "sum", "pcgrad"
@@ -152,7 +153,8 @@ class TaskGradients:
                 group = name if self.projected else ""
                 if self.projected or several:
                     _set(parameters, self._kept.get(group, [None] * len(parameters)))
-                loss, log = compute()
+                with torch.autocast("cuda", enabled=isinstance(optimizer, AMPOptimizer)):  # as fairseq's own tasks
+                    loss, log = compute()
                 optimizer.backward(loss * 0 if ignore else loss)
                 self._kept[group] = [parameter.grad for parameter in parameters]
                 logs.append(log)

@@ -20,7 +20,7 @@ from lmfusion.text.labelled import KINDS, find_file, read_examples
 from lmfusion.training.gradients import PCGRAD, SUM, TaskGradients
 from lmfusion.training.sentence_data import Encoder, SentenceData, evaluation_batches, training_batches
 from lmfusion.training.sentence_flags import by_task, places_of, warn_of_tokens
-from lmfusion.training.smart_terms import switch_on_average
+from lmfusion.training.smart_terms import MovingAverage
 
 logger = logging.getLogger(__name__)
 ROUND_ROBIN, JOINT = "round_robin", "joint"
@@ -76,8 +76,6 @@ class SentencesTask(FairseqTask):
         InputError: if flags contradict each other.
     """
 
-    uses_ema = False
-
     def __init__(self, cfg: SentencesConfig, *, stored: bool = False) -> None:
         super().__init__(cfg)
         self.stored = stored
@@ -87,6 +85,7 @@ class SentencesTask(FairseqTask):
         sizes = by_task("--task-batches", cfg.task_batches, self.places, stored=stored)
         self.sizes = {name: int(size) for name, size in sizes.items()}
         self.model: Optional[HeadsModel] = None
+        self.average = MovingAverage(None)  # none until there is a criterion that needs one
         if not stored and cfg.gradients == PCGRAD and (cfg.schedule != JOINT or len(self.places) < 2):
             raise InputError("--gradients pcgrad compares tasks of one step: give --schedule joint and several tasks.")
         if cfg.batches_per_epoch is not None and cfg.batches_per_epoch < 1:
@@ -129,6 +128,11 @@ class SentencesTask(FairseqTask):
             specs.append(HeadSpec(name, columns.kind, pair, tuple(classes_of(examples, columns.kind))))
         return specs
 
+    @property
+    def uses_ema(self) -> bool:
+        """Tell fairseq whether steps are given the averaged weights."""
+        return self.average.needed
+
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model, by whose language model texts are encoded."""
         model = super().build_model(cfg, from_checkpoint)
@@ -139,7 +143,7 @@ class SentencesTask(FairseqTask):
 
     def build_criterion(self, cfg: Any, *args: Any, **kwargs: Any) -> Any:
         """Build the criterion, and switch on the moving average of weights that its Bregman term needs."""
-        self.uses_ema = switch_on_average(cfg, stored=self.stored)
+        self.average = MovingAverage(cfg, stored=self.stored)
         criterion = super().build_criterion(cfg, *args, **kwargs)
         if not hasattr(criterion, "task_loss"):
             raise InputError("--task lmfusion_sentences is trained by --criterion sentence_tasks: give that.")
@@ -221,6 +225,7 @@ class SentencesTask(FairseqTask):
         """Compute the gradients of a batch, task by task; see :class:`TaskGradients`."""
         model.train()
         model.set_num_updates(update_num)
+        self.average.before(update_num)
         losses = {
             name: partial(criterion.task_loss, model, name, part, update_num, ema_model)
             for name, part in sample["tasks"].items()

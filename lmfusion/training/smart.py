@@ -49,7 +49,7 @@ class Ball:
         return norm.view(-1, 1, 1)
 
     def check(self, lost: float) -> None:
-        """Refuse settings whose changes are lost in half precision: the search would find a distance of 0.
+        """Refuse settings with which the search would find a distance of 0, as changes lost in half precision do.
 
         Args:
             lost: what is added to embeddings and rounded away; 0 in single precision.
@@ -57,12 +57,17 @@ class Ball:
         Raises:
             InputError: naming the flags that are too small.
         """
+        if self.noise == 0:
+            raise InputError(
+                "--smart-noise 0: where the search would start, the distance of outputs has no gradient, so that SMART "
+                "would do nothing: give more (1e-5; 0.01 in half precision)."
+            )
         given = {"noise": self.noise, "epsilon": self.epsilon, "step-size": self.step_size}
         small = [f"--smart-{name} {value:g}" for name, value in given.items() if value < lost]
         if small:
             raise InputError(
                 f"{', '.join(small)}: half precision rounds changes below {lost:.1g} of these embeddings away, so that "
-                f"SMART would do nothing: give more (0.01), or train without --fp16 and --bf16."
+                f"SMART would do nothing: give more (0.01), or train without --fp16, --bf16, --amp and --cpu-bf16."
             )
 
     def into(self, changes: Sequence[Tensor]) -> list[Tensor]:
@@ -101,8 +106,8 @@ class Changes:
             # Half precision has no room for squares of changes, nor for what keeps a division by them from being 0 / 0.
             precise = torch.promote_types(output.dtype, torch.float32)
             self.masks.append(words.to(precise).expand_as(output))
-            if output.dtype != precise:
-                self.lost.append(output.detach().to(precise).pow(2).mean().sqrt() * torch.finfo(output.dtype).eps / 2)
+            if (read := _read_as(output)) != precise:
+                self.lost.append(output.detach().to(precise).pow(2).mean().sqrt() * torch.finfo(read).eps / 2)
 
         with self._hooked(note):
             yield
@@ -126,6 +131,12 @@ class Changes:
         finally:
             for handle in handles:
                 handle.remove()
+
+
+def _read_as(output: Tensor) -> torch.dtype:
+    """Return the type in which layers read what embeddings give: its own, or that in which autocast takes products."""
+    place = output.device.type
+    return torch.get_autocast_dtype(place) if torch.is_autocast_enabled(place) else output.dtype
 
 
 def distance(kind: str, ours: Tensor, theirs: Tensor, words: Tensor | None = None) -> Tensor:

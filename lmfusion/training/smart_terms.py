@@ -35,6 +35,9 @@ class SmartConfig(FairseqDataclass):
     )
     bregman_weight: float = _flag("SMART: weight of the distance from averaged weights (0: off; paper: 1)", 0.0)
     bregman_momentum: float = _flag("SMART: part of the former average in each new one", 0.99)
+    bregman_momentum_late: Optional[float] = _flag(
+        "SMART: that part after the first tenth of --max-update (paper: 0.999; default: the same throughout)", None
+    )
     seed: int = II("common.seed")
 
 
@@ -54,8 +57,10 @@ class SmartTerms:
                 raise InputError(f"--{name.replace('_', '-')} {getattr(cfg, name):g}: give 0 or more.")
         if not (0 < cfg.smart_epsilon < math.inf and 0 < cfg.smart_step_size < math.inf and cfg.smart_steps >= 1):
             raise InputError("--smart-epsilon and --smart-step-size have to be above 0, --smart-steps 1 or more.")
-        if not 0 <= cfg.bregman_momentum < 1:
-            raise InputError(f"--bregman-momentum {cfg.bregman_momentum:g}: give 0 or more and below 1.")
+        for name in ("bregman_momentum", "bregman_momentum_late"):
+            value = getattr(cfg, name, None)
+            if value is not None and not 0 <= value < 1:
+                raise InputError(f"--{name.replace('_', '-')} {value:g}: give 0 or more and below 1.")
         self.weight, self.bregman_weight, self.seed = cfg.smart_weight, cfg.bregman_weight, cfg.seed
         self.ball = Ball(cfg.smart_epsilon, cfg.smart_steps, cfg.smart_step_size, cfg.smart_noise, str(cfg.smart_norm))
 
@@ -114,31 +119,43 @@ class SmartTerms:
 
 _OTHER_AVERAGES = {"ema_update_freq": 1, "ema_start_update": 0}
 """fairseq's flags of an average that is not renewed by each update, with their defaults."""
+_PARTS = 10  # of all updates, the first of which has the first momentum (Jiang et al. 2020)
 
 
-def switch_on_average(cfg: Any, *, stored: bool = False) -> bool:
-    """Switch on fairseq's moving average of weights if a criterion's Bregman term needs it.
+class MovingAverage:
+    """Switches on fairseq's moving average of weights if a criterion's Bregman term needs it, and sets its momentum.
 
     Args:
-        cfg: the criterion's flags, part of fairseq's whole configuration, which is changed.
+        cfg: the criterion's flags, part of fairseq's whole configuration, which is changed; None: there is none.
         stored: the configuration is a checkpoint's, of a training that is over.
 
-    Returns:
-        Whether it is needed.
+    Attributes:
+        needed: whether the term needs it.
 
     Raises:
         InputError: if another average was asked for: ``--store-ema`` with another ``--ema-decay``, or one that is not
-            renewed by each update.
+            renewed by each update; or if a later momentum has no end of the training to be counted from.
     """
-    needed = float(getattr(cfg, "bregman_weight", 0) or 0) > 0
-    parent = getattr(cfg, "_get_parent", lambda: None)()
-    if needed and parent is not None and parent.get("ema") is not None:
-        average = parent["ema"]
+
+    def __init__(self, cfg: Any, *, stored: bool = False) -> None:
+        self.needed = float(getattr(cfg, "bregman_weight", 0) or 0) > 0
+        run = (getattr(cfg, "_get_parent", lambda: None)() if self.needed else None) or {}
+        self._average = run.get("ema")
+        self._late = getattr(cfg, "bregman_momentum_late", None)
+        if self._average is None:
+            return
+        self._first, self._updates = cfg.bregman_momentum, run["optimization"]["max_update"]
         if not stored:
-            _check_average(average, cfg.bregman_momentum)
-        average["store_ema"], average["ema_decay"] = True, cfg.bregman_momentum
-        average["ema_fp32"] = True  # a hundredth of a small change is nothing in half precision
-    return needed
+            _check_average(self._average, self._first)
+            if self._late is not None and self._updates <= 0:
+                raise InputError("--bregman-momentum-late is for the last nine tenths of --max-update: give that, too.")
+        self._average["store_ema"], self._average["ema_decay"] = True, self._first
+        self._average["ema_fp32"] = True  # a hundredth of a small change is nothing in half precision
+
+    def before(self, update: int) -> None:
+        """Set the momentum with which the weights join the average after the step that follows ``update`` others."""
+        if self._average is not None and self._late is not None:
+            self._average["ema_decay"] = self._first if _PARTS * (update + 1) <= self._updates else self._late
 
 
 def _check_average(average: Any, momentum: float) -> None:

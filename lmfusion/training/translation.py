@@ -11,7 +11,7 @@ from omegaconf import II
 
 from lmfusion.errors import InputError
 from lmfusion.training.gradients import PCGRAD, SUM, TaskGradients
-from lmfusion.training.smart_terms import switch_on_average
+from lmfusion.training.smart_terms import MovingAverage
 
 
 @dataclass
@@ -32,13 +32,17 @@ class LMFusionTranslation(TranslationTask):
     A model trained so is one of fairseq's ``translation`` in every other respect.
     """
 
-    uses_ema = False
-
     def __init__(self, cfg: Any, src_dict: Any, tgt_dict: Any) -> None:
         super().__init__(cfg, src_dict, tgt_dict)
         self.model: Any = None
+        self.average = MovingAverage(None)  # none until there is a criterion that needs one
         self.stored = False  # whether the model is a checkpoint's, whose training is over
         self.task_gradients = TaskGradients(projected=cfg.gradients == PCGRAD, seed=cfg.seed)
+
+    @property
+    def uses_ema(self) -> bool:
+        """Tell fairseq whether steps are given the averaged weights."""
+        return self.average.needed
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> Any:
         """Build the model as fairseq does, and remember it for checks of the criterion."""
@@ -51,7 +55,7 @@ class LMFusionTranslation(TranslationTask):
         Raises:
             InputError: if it is another one, or there is nothing to combine.
         """
-        self.uses_ema = switch_on_average(cfg, stored=self.stored)
+        self.average = MovingAverage(cfg, stored=self.stored)
         criterion = super().build_criterion(cfg, *args, **kwargs)
         if not hasattr(criterion, "task_losses"):
             raise InputError("--task lmfusion_translation is trained by --criterion translation_tasks: give that.")
@@ -74,6 +78,7 @@ class LMFusionTranslation(TranslationTask):
         """Compute the gradients of a batch, loss by loss; see :class:`TaskGradients`."""
         model.train()
         model.set_num_updates(update_num)
+        self.average.before(update_num)
         losses = criterion.task_losses(model, sample, update_num, ema_model)
         logs = self.task_gradients.backward(losses, model, optimizer, update_num, ignore=ignore_grad)
         return criterion.joined(logs, sample)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.distributed as dist
+from fairseq.optim import AMPOptimizer
 from torch import nn
 
 from lmfusion.training.gradients import TaskGradients, dot, project, seeded_orders, total
@@ -54,6 +57,34 @@ def test_a_projection_is_exact_but_for_the_rounding_of_its_result(precision: tor
     assert found.dtype == precision
     rounding = {torch.float64: 1e-12, torch.bfloat16: 2**-8, torch.float16: 2**-11}[precision]
     torch.testing.assert_close(found.double(), expected, rtol=rounding, atol=0.01 if precision != torch.float64 else 0)
+
+
+@pytest.mark.parametrize("amp", [False, True])
+def test_losses_are_computed_in_half_precision_where_amp_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch, amp: bool
+) -> None:
+    """As fairseq's own tasks do; this machine's autocast of a GPU has no effect, so what is asked of it counts."""
+    now: list[tuple[str, bool]] = []
+
+    @contextmanager
+    def autocast(kind: str, *, enabled: bool) -> Iterator[None]:
+        now.append((kind, enabled))
+        yield
+        now.pop()
+
+    def loss() -> Any:
+        seen.extend(now)
+        return model(torch.ones(1, 2)).sum(), {}
+
+    seen: list[tuple[str, bool]] = []
+    model = nn.Linear(2, 1)
+    optimizer = AMPOptimizer.__new__(AMPOptimizer) if amp else OPTIMIZER
+    if amp:
+        monkeypatch.setattr(optimizer, "backward", OPTIMIZER.backward)
+    monkeypatch.setattr(torch, "autocast", autocast)
+    TaskGradients(projected=False, seed=1).backward({"mood": loss}, model, optimizer, 0, ignore=False)
+    assert seen == [("cuda", amp)]
+    assert torch.equal(model.weight.grad, torch.ones(1, 2))
 
 
 SCALES = (1e-30, 1e-23, 1e-20, 1.0, 1e15, 1e20, 1e30)

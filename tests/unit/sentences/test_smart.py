@@ -141,25 +141,40 @@ def test_each_term_is_added_with_its_weight(make_heads: Any) -> None:
     assert min(log["mood"]["smart"], log["mood"]["bregman"]) > 1e-3
 
 
-@pytest.mark.parametrize("precision", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("precision", [torch.float16, torch.bfloat16, "autocast"])
 def test_in_half_precision_it_works_with_changes_that_are_not_rounded_away(
-    make_heads: Any, precision: torch.dtype
+    make_heads: Any, precision: torch.dtype | str
 ) -> None:
     """About what single precision finds; and at the start of a training, a refusal of smaller ones."""
     large = {"smart_weight": 1.0, "smart_epsilon": 0.05, "smart_step_size": 0.05, "smart_noise": 0.05}
     model = make_heads().train()
-    found = {}
-    for dtype in (torch.float32, precision):
-        loss, log = criterion(**large).task_loss(model.to(dtype), "mood", PART, 0)
-        found[dtype] = float(log["mood"]["smart"])
-        assert loss.isfinite()
-    assert found[precision] == pytest.approx(found[torch.float32], rel=0.15)
+    _, log = criterion(**large).task_loss(model, "mood", PART, 0)
+    single = float(log["mood"]["smart"])
+    if isinstance(precision, str):
+        of_autocast = make_heads(cpu_bf16=True).train()
+        of_autocast.load_state_dict(model.state_dict())
+        model = of_autocast
+    else:
+        model = model.to(precision)
+    loss, log = criterion(**large).task_loss(model, "mood", PART, 0)
+    assert loss.isfinite()
+    assert float(log["mood"]["smart"]) == pytest.approx(single, rel=0.15)
     for small in ("smart_epsilon", "smart_step_size", "smart_noise"):
         with pytest.raises(InputError, match=f"--{small.replace('_', '-')} 1e-05: half precision"):
             criterion(**{**large, small: 1e-5}).task_loss(model, "mood", PART, 0)
     loss, log = criterion(smart_weight=1.0, smart_epsilon=1e-6).task_loss(model, "mood", PART, 5)
     assert 0 <= float(log["mood"]["smart"]) < 1e-3, "a gradient of zero is no change, and no division of zero by zero"
     assert loss.isfinite()
+
+
+def test_a_search_that_starts_where_there_is_no_gradient_is_refused(make_heads: Any) -> None:
+    """A training that began so goes on, with a term of 0."""
+    still = criterion(smart_weight=1.0, smart_noise=0.0)
+    model = make_heads().train()
+    with pytest.raises(InputError, match="--smart-noise 0:"):
+        still.task_loss(model, "mood", PART, 0)
+    _, log = still.task_loss(model, "mood", PART, 5)
+    assert float(log["mood"]["smart"]) == 0.0
 
 
 def test_a_frozen_language_model_is_refused(make_heads: Any) -> None:
@@ -197,6 +212,7 @@ def test_at_the_averaged_weights_the_bregman_term_is_zero_and_so_is_its_gradient
         {"smart_epsilon": 0.0},
         {"smart_steps": 0},
         {"bregman_momentum": 1.0},
+        {"bregman_momentum_late": 1.0},
     ],
 )
 def test_values_out_of_range_are_refused(given: dict[str, Any]) -> None:

@@ -51,6 +51,23 @@ def test_each_weight_has_the_average_of_its_values(
         assert torch.allclose(found[name], value, rtol=tolerance, atol=1e-7), name
 
 
+def test_after_a_tenth_of_the_updates_the_average_may_move_more_slowly(
+    make_trainer: Callable[..., Any], make_batch: Callable[..., Any]
+) -> None:
+    trainer = make_trainer("baseline", *BREGMAN, "--bregman-momentum-late", 0.5, "--max-update", 39)
+    expected = weights(trainer.get_model())
+    trainer.ema.get_model()
+    for beta in (0.99, 0.99, 0.99, 0.5, 0.5):
+        trainer.train_step([make_batch("baseline")])
+        now = weights(trainer.get_model())
+        expected = {name: beta * expected[name] + (1 - beta) * value for name, value in now.items()}
+    found = weights(trainer.ema.get_model())
+    for name, value in expected.items():
+        assert torch.allclose(found[name], value, rtol=1e-6, atol=1e-7), name
+    with pytest.raises(InputError, match="--max-update"):
+        make_trainer("baseline", *BREGMAN, "--bregman-momentum-late", 0.5, "--max-update", 0)
+
+
 def test_an_average_goes_on_from_where_it_was_saved(
     make_trainer: Callable[..., Any], make_batch: Callable[..., Any], tmp_path: Path
 ) -> None:
