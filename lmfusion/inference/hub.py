@@ -23,6 +23,7 @@ from lmfusion.inference.search_settings import (
     check_languages,
     check_limits,
     check_overrides,
+    check_rows,
     check_settings,
     check_text,
     check_texts,
@@ -30,6 +31,7 @@ from lmfusion.inference.search_settings import (
     why_it_ended,
 )
 from lmfusion.inference.unknown_symbols import of_model
+from lmfusion.lm.precision import single_precision
 from lmfusion.lm.symbols import plain_word
 from lmfusion.lm.transformer.base import check_beam
 from lmfusion.text.kit import from_state
@@ -135,13 +137,14 @@ class Translator(hub_utils.GeneratorHubInterface):
         """
         check_beam(beam)
         check_settings(kwargs)
+        check_rows(tokenized_sentences)
         if not len(tokenized_sentences):
             check_tokens(tokenized_sentences, 0)
             return []
         check_tokens(tokenized_sentences, len(self.src_dict))
         try:
             return super().generate(tokenized_sentences, beam, *args, **kwargs)
-        except AssertionError as error:  # fairseq's words for a least length beyond the greatest one, and for no end
+        except (AssertionError, ValueError) as error:  # a least length beyond the greatest, groups that do not divide
             raise InputError(why_it_ended(self, first_line(error))) from error
 
     def _build_batches(self, tokens: list[Tensor], skip_invalid_size_inputs: bool) -> Iterator[dict[str, Any]]:
@@ -171,7 +174,8 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
             ``sentencepiece_model="spm.model"``.
 
     Returns:
-        The model in evaluation mode, with fairseq's methods (``translate``, ``generate``, ``encode``, ``decode``).
+        The model, float32 and in evaluation mode, with fairseq's methods (``translate``, ``generate``, ``encode``,
+        ``decode``).
 
     Raises:
         InputError: if there is no checkpoint there, it is damaged, no such model, or lacks its dictionaries or a value.
@@ -180,7 +184,7 @@ def load_model(path: str | Path, **overrides: Any) -> Translator:
     state = read_checkpoint(checkpoint)
     if reason := why_no_translator(model_config(checkpoint, state), state["model"]):
         raise InputError(f"{checkpoint} {reason}.")
-    with as_input_error(checkpoint):
+    with as_input_error(checkpoint), single_precision():
         return _build(checkpoint, state, overrides)
 
 
@@ -213,7 +217,7 @@ def _build(checkpoint: Path, state: dict[str, Any], overrides: dict[str, Any]) -
         cfg = _completed(cfg, overrides)
         bpe = bpe or given_bpe(cfg, overrides)
         with open_dict(cfg):
-            cfg.generation.replace_unk = overrides.get("replace_unk")  # a file of the run's own machine
+            cfg.generation.replace_unk = None  # a file of the run's own machine
             for name, section in (("bpe", bpe), ("tokenizer", kit.tokenizer if kit else {})):
                 if section:
                     cfg[name] = {**section, **{key: value for key, value in overrides.items() if key in section}}

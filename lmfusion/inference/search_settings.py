@@ -6,6 +6,7 @@ import difflib
 import math
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ from torch import Tensor, nn
 from lmfusion.errors import InputError
 
 _OF_GENERATE = ("verbose", "skip_invalid_size_inputs", "inference_step_args", "prefix_allowed_tokens_fn")
+_OF_THE_COMMAND = ("constraints", "lm_path", "lm_weight", "prefix_size", "replace_unk")
+"""What the commands do around the search, which would pass over it without a word."""
 _LEAST = {
     "lenpen": -math.inf,
     "unkpen": -math.inf,
@@ -59,6 +62,16 @@ def check_text(sentence: Any, name: str = "a sentence") -> None:
     except UnicodeEncodeError as error:
         half = sentence[error.start]
         raise InputError(f"{name} has {half!r}, which is no character: give text, decoded as UTF-8.") from error
+
+
+def check_rows(sentences: Any) -> None:
+    """Refuse what is neither a list of rows of ids nor a row.
+
+    Raises:
+        InputError: naming what it is.
+    """
+    if not isinstance(sentences, (list, tuple, Tensor)):
+        raise InputError(f"generate takes a list of rows of ids, not a {type(sentences).__name__}.")
 
 
 def check_tokens(sentences: Any, symbols: int) -> None:
@@ -114,12 +127,17 @@ def check_settings(given: Mapping[str, Any]) -> None:
             "given translations are scored by fairseq-generate --score-reference, beside prepared data; the score of "
             "its own ones is in what generate returns, and printed by lmfusion translate --scores."
         )
-    known = {*GenerationConfig.__dataclass_fields__, *_OF_GENERATE}
+    defaults = GenerationConfig.__dataclass_fields__
     for name, value in given.items():
-        _check_name(name, known, "the search has no setting")
+        _check_name(name, {*defaults, *_OF_GENERATE}, "the search has no setting")
+        if name in _OF_THE_COMMAND and value != defaults[name].default:
+            raise InputError(
+                f"{name}={value!r} would be ignored here: fairseq-generate and fairseq-interactive have it, as "
+                f"--{name.replace('_', '-')}. Leave it out, or use these."
+            )
         if name not in _LEAST:
             continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
             raise InputError(f"{name} {value!r}: give a number.")
         if value < _LEAST[name]:
             raise InputError(f"{name} {value}: give {_LEAST[name]:g} or more.")

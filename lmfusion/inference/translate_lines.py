@@ -90,16 +90,19 @@ def translate_lines(
     Raises:
         InputError: if something is no text, or a setting is none.
     """
-    model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens = search.batch_size, None
-    before, first, unknown = model.after_batch, 1, of_model(model, is_dialogue=not ahead)
+    batches = model.cfg.dataset
+    sizes, before = (batches.batch_size, batches.max_tokens), model.after_batch
+    first, unknown = 1, of_model(model, is_dialogue=not ahead)
     model.after_batch = done or before
+    batches.batch_size, batches.max_tokens = search.batch_size, None
     try:
         for window in windows(lines, search.batch_size * WINDOW) if ahead else ([line] for line in lines):
             for number, found in enumerate(_translate(model, window, search, first, unknown), start=first):
                 unknown.check_translation(number, (each.text for each in found))
                 yield found
             first += len(window)
-    finally:  # whoever was told of these lines is not told of what the model translates later
+    finally:  # what the model translates later has its own batches, and who was told of these is not told of those
+        batches.batch_size, batches.max_tokens = sizes
         model.after_batch = before
     unknown.finish()
 

@@ -22,6 +22,7 @@ from lmfusion.errors import InputError, check_dropout
 from lmfusion.lm.description import check_description
 from lmfusion.lm.interface import FAMILIES, PretrainedLM
 from lmfusion.lm.old_checkpoints import modern_lm
+from lmfusion.lm.precision import single_precision
 from lmfusion.lm.transformer.reading import lm_architecture
 from lmfusion.lm.vector_files import BEGINNING
 from lmfusion.text.codec import TextCodec, sentencepiece_codec
@@ -58,7 +59,8 @@ def load_lm(
         raise InputError(_unread(path))
     given = _given(overrides)
     _check_overrides(family, given)
-    lm = _complete(family.read(path, **given))
+    with single_precision():
+        lm = _complete(family.read(path, **given))
     tensors = sum(1 for _ in lm.parameters())
     count = sum(parameter.numel() for parameter in lm.parameters())
     if bpe is not None or lang is not None:

@@ -1,4 +1,4 @@
-"""Train in bf16 on CPUs that have it.
+"""Train in bf16 on CPUs that have it, and load in float32 whatever torch's default is.
 
 fairseq's ``--bf16`` and ``--fp16`` are for GPUs. On a CPU with bf16 units autocast takes the matrix
 products of a training step in bf16 while weights, gradients and optimizer stay in fp32.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -71,6 +71,17 @@ def _in_autocast(module: nn.Module, forward: Callable[..., Any]) -> Callable[...
             return forward(*args, **kwargs)
 
     return run
+
+
+@contextmanager
+def single_precision() -> Iterator[None]:
+    """Make new weights float32: of another default of torch, those that are read into them would be rounded."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 CPU_BF16_HELP = (

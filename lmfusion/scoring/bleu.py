@@ -25,8 +25,8 @@ from lmfusion.scoring.texts import check_texts
 SEED_VARIABLE, SEED = "SACREBLEU_SEED", "12345"
 """sacreBLEU's own variable and default; "none" seeds from the system."""
 
-References = Union[Sequence[str], Sequence[Sequence[str]]]
-"""One reference text per sentence, or several such sequences, each as long as the hypotheses."""
+References = Union[Sequence[str], Sequence[Sequence[Union[str, None]]]]
+"""One reference text per sentence, or several such sequences, each as long as the hypotheses, which may have gaps."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def score(
 
     Args:
         hypotheses: one per sentence; an empty one counts as an empty translation.
-        references: one per hypothesis, or several sequences of them.
+        references: one per hypothesis, or several sequences of them, with None where a sentence has fewer.
         test_set: sacreBLEU's name of the test set (``wmt18``), only to be named in the legacy signature.
         language_pair: likewise (``en-de``); and the tokenization is the one of its target (zh, th, …; else 13a).
         tokenizer: sacreBLEU's name of another tokenization.
@@ -101,7 +101,7 @@ def score(
         bleu=result.score,
         chrf=chrf_result.score,
         signature=f"{result.name}|{metric.get_signature()}",
-        legacy_signature=_legacy_signature(metric, len(streams), test_set, language_pair),
+        legacy_signature=_legacy_signature(metric, test_set, language_pair),
         chrf_signature=f"{chrf_result.name}|{chrf.get_signature()}",
         precisions=tuple(result.precisions),
         brevity_penalty=result.bp,
@@ -135,6 +135,8 @@ def paired_bootstrap(
     Raises:
         InputError: as :func:`score`, for any of the systems; or a system is called "baseline"; or there is none.
     """
+    if samples < 1:
+        raise InputError(f"samples {samples}: give 1 or more, as many as are to be drawn of the test set.")
     if not systems or "baseline" in systems:
         raise InputError(f'paired_bootstrap needs one or more systems not called "baseline", but got {list(systems)}.')
     streams = reference_streams(baseline, references, "the baseline")
@@ -212,25 +214,32 @@ def reference_streams(
         raise InputError(f"Nothing to score: {name} has {len(hypotheses)} hypotheses and {len(references)} references.")
     streams: list[Any] = [references] if isinstance(references[0], str) else list(references)
     for number, stream in enumerate(streams, start=1):
-        if isinstance(stream, str) or not isinstance(stream, Sequence):
-            raise InputError(
-                f"Reference {number} is a {type(stream).__name__}: give a list of texts, one per sentence."
-            )
+        check_texts(_without_gaps(stream), f"Reference {number}")
         if len(stream) != len(hypotheses):
             raise InputError(
                 f"{name} has {len(hypotheses)} hypotheses, but reference {number} of {len(streams)} has {len(stream)} "
                 "sentences. Both need one line per sentence of the same test set, in the same order."
             )
+    for number, lines in enumerate(zip(*streams), start=1):
+        if all(line is None for line in lines):
+            raise InputError(f"Sentence {number} has no reference: give one, or leave it out of {name}, too.")
     return streams
 
 
-def _legacy_signature(metric: StreamingBleu, references: int, test_set: str | None, language_pair: str | None) -> str:
+def _without_gaps(stream: Any) -> Any:
+    """Return a sequence of references with a text in the place of each None, a sentence that has none there."""
+    if isinstance(stream, str) or not isinstance(stream, Sequence):
+        return stream
+    return ["" if text is None else text for text in stream]
+
+
+def _legacy_signature(metric: StreamingBleu, test_set: str | None, language_pair: str | None) -> str:
     """Return BLEU+case.mixed+lang.L+numrefs.N+smooth.exp+test.T+tok.13a+version.V: sacreBLEU 1.x sorted its keys."""
     settings = metric.get_signature().info
     parts = {
         "case": settings["case"],
         "lang": language_pair,
-        "numrefs": references,
+        "numrefs": settings["nrefs"],
         "smooth": settings["smooth"],
         "test": test_set,
         "tok": settings["tok"],

@@ -42,6 +42,10 @@ def make_metric(language_pair: str | None, tokenizer: str | None = None) -> Stre
         return StreamingBleu(tokenize=name)
     except RuntimeError as error:
         raise InputError(f"BLEU with tok:{name} needs an extra: pip install 'sacrebleu[{name[:2]}]'.") from error
+    except KeyError as error:
+        raise InputError(
+            f"sacreBLEU has no tokenizer {name!r}: give one of {', '.join(sorted(StreamingBleu.TOKENIZERS))}."
+        ) from error
 
 
 def tokenizer_for(language: str) -> str:

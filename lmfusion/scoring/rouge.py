@@ -101,8 +101,8 @@ def score(
         The scores of each summary and of all, 0..1, with their signature.
 
     Raises:
-        InputError: there are no summaries, the numbers differ, the marker is empty, ``like`` is none of the two, or
-            exceptions are given that rouge-score would not use.
+        InputError: there are no summaries, the numbers differ, the marker is empty, ``like`` or ``words`` is none of
+            the two, or exceptions are given that rouge-score would not use.
     """
     per_pair = score_pairs(hypotheses, references, sentence_marker, exceptions, like, words)
     means, intervals, averages = _averages(per_pair)
@@ -126,6 +126,8 @@ def score_pairs(
     words: str = unicode_words.ASCII,
 ) -> list[dict[str, PairScore]]:
     """Score each summary, without averages and intervals; arguments and errors are those of :func:`score`."""
+    if words not in unicode_words.KINDS:
+        raise InputError(f"ROUGE counts words of {' or '.join(unicode_words.KINDS)}, but not of {words!r}.")
     _check(hypotheses, references, sentence_marker, exceptions or {}, like)
     from lmfusion.scoring import rouge_scorers  # only now: NLTK takes seconds to load
 

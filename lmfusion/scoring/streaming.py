@@ -15,13 +15,14 @@ class Streaming(Metric):
     sacreBLEU collects those of all lines first, which takes up to 30 KB a line.
     """
 
-    def _cache_references(self, references: Sequence[Sequence[str]]) -> Any:
-        """Iterate over what there is to know of each line's references."""
-        self.num_refs = len(references)
-        return (
-            self._extract_reference_info([self._preprocess_segment(line) for line in lines])
-            for lines in zip(*references)
-        )
+    def _cache_references(self, references: Sequence[Sequence[str | None]]) -> Any:
+        """Iterate over what there is to know of each line's references, of which some may be None."""
+        numbers = set()
+        for lines in zip(*references):
+            given = [self._preprocess_segment(line) for line in lines if line is not None]
+            numbers.add(len(given))
+            self.num_refs = len(given) if len(numbers) == 1 else -1  # sacreBLEU's number of a varying one
+            yield self._extract_reference_info(given)
 
 
 class StreamingBleu(Streaming, BLEU):

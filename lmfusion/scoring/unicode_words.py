@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import regex
 
-ASCII, UNICODE = "ascii", "unicode"
+ASCII, UNICODE = KINDS = ("ascii", "unicode")
 SPACELESS = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\u30FC\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tai_Tham}\p{Tai_Le}\p{New_Tai_Lue}"
     r"\p{Javanese}\p{Balinese}"

@@ -45,6 +45,14 @@ def test_what_is_no_row_of_the_dictionarys_ids_is_named(shipped: Translator, tok
         shipped.generate([shipped.encode("A small server."), tokens], beam=1)
 
 
+def test_what_does_not_go_with_the_beam_or_is_no_list_is_refused(shipped: Translator) -> None:
+    row = shipped.encode("A small server.")
+    with pytest.raises(InputError, match="groups"):
+        shipped.generate([row], beam=5, diverse_beam_groups=2)
+    with pytest.raises(InputError, match="generator"):
+        shipped.generate(each for each in [row])
+
+
 @pytest.mark.parametrize("positions", [-5, 0])
 def test_a_model_that_could_read_nothing_is_refused_when_it_is_loaded(tmp_path: Path, positions: int) -> None:
     with pytest.raises(InputError, match=rf"en-de\.lmf.*max_source_positions.*{positions}"):

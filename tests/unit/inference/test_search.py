@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lmfusion.errors import InputError
@@ -26,6 +27,10 @@ from lmfusion.inference.translate_lines import Search
         ({"settings": {"beam": 3}}, "beam"),
         ({"settings": {"nbest": 2}}, "nbest"),
         ({"settings": {"temperature": 0.0}}, "temperature 0"),
+        ({"settings": {"lm_path": "lm.pt"}}, "lm_path"),
+        ({"settings": {"constraints": "ordered"}}, "constraints"),
+        ({"settings": {"prefix_size": 2}}, "prefix_size"),
+        ({"settings": {"replace_unk": ""}}, "replace_unk"),
     ],
     ids=str,
 )
@@ -35,5 +40,7 @@ def test_settings_that_cannot_be_are_refused(flags: dict[str, Any], named: str) 
 
 
 def test_the_least_values_of_settings_are_settings() -> None:
+    numbers = {"max_len_b": np.int64(20), "lenpen": np.float32(0.5), "lm_weight": 0.0}
+    assert Search(settings=numbers).settings == numbers
     least = {"max_len_a": 0, "max_len_b": 0, "min_len": 0, "no_repeat_ngram_size": 0, "temperature": 1e-6}
     assert Search(settings=least).settings == least

@@ -99,10 +99,21 @@ def test_who_is_told_of_one_text_is_not_told_of_the_next(model: Any) -> None:
     assert told == [1]
 
 
+def test_the_models_batches_afterwards_are_as_before(model: Any) -> None:
+    model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens = 7, 300
+    found = translate_lines(model, ["a b", "c"], Search(batch_size=2))
+    next(found)
+    assert (model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens) == (2, None)
+    found.close()
+    assert (model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens) == (7, 300)
+
+
 def test_the_search_is_the_one_that_is_asked_for(model: Any) -> None:
     """Batches are of sentences: the most tokens of the training's batches do not count."""
     model.cfg.dataset.max_tokens = 3
-    list(translate_lines(model, ["a b"], Search(beam=3, batch_size=7, settings={"lenpen": 0.6, "unkpen": 100.0})))
+    search = Search(beam=3, batch_size=7, settings={"lenpen": 0.6, "unkpen": 100.0})
+    found = translate_lines(model, ["a b"], search)
+    next(found)
     assert model.searches == [{"beam": 3, "lenpen": 0.6, "unkpen": 100.0}]
     assert (model.cfg.dataset.batch_size, model.cfg.dataset.max_tokens) == (7, None)
 

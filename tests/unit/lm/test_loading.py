@@ -74,6 +74,20 @@ def test_unfreezing_makes_everything_trainable_again(make_causal: Any, save_lm: 
     assert not torch.equal(lm.top_state(TOKENS), lm.top_state(TOKENS))  # dropout
 
 
+@pytest.mark.parametrize("default", [torch.bfloat16, torch.float64], ids=str)
+def test_weights_are_the_files_whatever_torchs_default_is(make_cloze: Any, save_lm: Any, default: torch.dtype) -> None:
+    path = save_lm(make_cloze())
+    expected = load_lm(path).state_dict()
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(default)
+    try:
+        found = load_lm(path).state_dict()
+        assert torch.get_default_dtype() == default
+    finally:
+        torch.set_default_dtype(before)
+    assert all(torch.equal(value, found[name]) and value.dtype == found[name].dtype for name, value in expected.items())
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
 def test_half_precision_file_loads_in_float32(make_cloze: Any, save_lm: Any, dtype: torch.dtype) -> None:
     lm = make_cloze()

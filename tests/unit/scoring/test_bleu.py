@@ -234,6 +234,11 @@ def test_paired_bootstrap_names_the_system_of_another_length() -> None:
         bleu.paired_bootstrap(HYPOTHESES, {"new": HYPOTHESES[:2]}, REFERENCES[0])
 
 
+def test_paired_bootstrap_needs_a_sample() -> None:
+    with pytest.raises(InputError, match="samples 0"):
+        bleu.paired_bootstrap(HYPOTHESES, {"new": HYPOTHESES}, REFERENCES[0], samples=0)
+
+
 @pytest.mark.parametrize("systems", [{}, {"baseline": HYPOTHESES}])
 def test_paired_bootstrap_needs_a_system_with_a_name_of_its_own(systems: dict[str, list[str]]) -> None:
     with pytest.raises(InputError, match='not called "baseline"'):

@@ -9,6 +9,7 @@ import pytest
 import sacrebleu
 
 from lmfusion.cli import main
+from lmfusion.errors import InputError
 from lmfusion.scoring import bleu
 from lmfusion.scoring.bleu_metric import tokenizer_for, tokenizer_of
 
@@ -75,3 +76,8 @@ def test_the_command_takes_a_language_pair_with_references_of_ones_own(
     found = json.loads(capsys.readouterr().out)
     assert found["bleu"] == bleu.score(*CHINESE, language_pair="en-zh").bleu
     assert "tok:zh" in found["signature"]
+
+
+def test_a_tokenization_that_sacrebleu_does_not_have_is_named() -> None:
+    with pytest.raises(InputError, match=r"'14a'.*13a"):
+        bleu.score(["a"], ["a"], tokenizer="14a")

@@ -102,6 +102,12 @@ def test_empty_marker_is_an_error() -> None:
         rouge.score(["a"], ["a"], sentence_marker="")
 
 
+@pytest.mark.parametrize("given", [{"words": "asci"}, {"like": "rouge"}])
+def test_a_misspelled_choice_is_no_choice(given: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=next(iter(given.values()))):
+        rouge.score(["a"], ["a"], **given)
+
+
 def test_signature_names_everything_that_the_numbers_depend_on() -> None:
     fields = dict(field.split(":", 1) for field in score(read("descriptions")["pairs"]).signature.split("|")[1:])
     assert list(fields) == "like refs stem exceptions split L F interval version".split()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sacrebleu
 
 from lmfusion import InputError
 from lmfusion.scoring import bleu, rouge
@@ -39,3 +40,16 @@ def test_several_references_are_lists_of_texts() -> None:
         bleu.score(GOOD, [GOOD, "a text"])
     with pytest.raises(InputError, match="list"):
         rouge.score(GOOD, [GOOD, GOOD])
+
+
+def test_a_sentence_may_have_fewer_references_than_others_as_in_sacrebleu() -> None:
+    references = [GOOD[::-1], [None, "a dog ran home to the house"]]
+    found = bleu.score(GOOD, references)
+    metric = sacrebleu.BLEU()
+    assert found.bleu == metric.corpus_score(GOOD, references).score
+    assert found.chrf == sacrebleu.CHRF().corpus_score(GOOD, references).score
+    assert found.signature == f"BLEU|{metric.get_signature()}"
+    assert "+numrefs.var+" in found.legacy_signature
+    for gap in ([GOOD, [None, 3]], [[GOOD[0], None], [GOOD[0], None]], [GOOD[0], None], [None, None]):
+        with pytest.raises(InputError, match=r"[Rr]eference"):
+            bleu.score(GOOD, gap)
