@@ -1,7 +1,9 @@
 """The families ``recurrent`` and ``elmo``: an RNN, GRU or LSTM from left to right, and two that run towards each other.
 
-``elmo`` is the biLM of Peters et al. 2018, "Deep contextualized word representations", over words instead of letters:
-independent directions, one embedding, one softmax; not ``bidirectional=True``, whose second layer reads both.
+``elmo`` is the biLM of Peters et al. 2018, "Deep contextualized word representations", over words instead of letters,
+with LSTMs that have neither projections nor a residual connection between the layers: independent directions, one
+embedding, one softmax; not ``bidirectional=True``, whose second layer reads both. Theirs has two layers
+(``--decoder-layers 2``, as in ``lmfusion/config/lm/elmo.yaml``).
 """
 
 from __future__ import annotations
