@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 KEY = "frozen_lms"
 """Key in a checkpoint of the references, {prefix: {"file": name, "sha256": of the weights}}."""
 
+AVERAGES = ("ema", "ema_fp32_params")
+"""Parts of ``extra_state`` with averages of all weights (--store-ema); of frozen weights they are copies."""
+
 _CHECKED: set[tuple[Path, int, int, int]] = set()
 """Files whose content this process has compared with their names: path, size, time of change, inode."""
 
@@ -54,6 +57,7 @@ def externalize(
         InputError: if a file cannot be written.
     """
     model, references = dict(state["model"]), {}
+    extra = dict(state.get("extra_state") or {})
     for prefix in prefixes:
         inside = {name: model.pop(name) for name in list(model) if name.startswith(prefix)}
         weights = {name[len(prefix) :]: value for name, value in inside.items()}
@@ -63,7 +67,15 @@ def externalize(
             with replacing(file) as stream:
                 torch.save({"model": weights}, stream)
         references[prefix] = {"file": file.name, "sha256": sha256}
-    return {**state, "model": model, KEY: references}
+        for name in set(AVERAGES) & set(extra):
+            extra[name] = {key: value for key, value in extra[name].items() if not _is_copy(value, inside.get(key))}
+    return {**state, "model": model, **({"extra_state": extra} if extra else {}), KEY: references}
+
+
+def _is_copy(value: Any, weight: Any) -> bool:
+    """Return True if a value of an average is a weight, perhaps in another precision."""
+    both = isinstance(value, Tensor) and isinstance(weight, Tensor)
+    return both and value.shape == weight.shape and torch.equal(value, weight.to(value.dtype))
 
 
 def _verify(file: Path, sha256: str, read: Callable[[Path], dict[str, Any]]) -> bool:
@@ -109,7 +121,16 @@ def inline(state: dict[str, Any], path: Path, *, read: Callable[[Path], dict[str
                 f"from the folder the checkpoint comes from."
             )
         state["model"].update({prefix + name: value for name, value in weights.items()})
+        _fill_averages(state.get("extra_state"), prefix, weights)
     return state
+
+
+def _fill_averages(extra: Any, prefix: str, weights: Mapping[str, Tensor]) -> None:
+    """Put copies of frozen weights into the averages that lack them: those of full precision are in float32."""
+    for average in set(AVERAGES) & set(extra if isinstance(extra, dict) else ()):
+        full = average == AVERAGES[1]
+        for name, value in weights.items():
+            extra[average].setdefault(prefix + name, value.float() if full and value.is_floating_point() else value)
 
 
 def _checked(path: Path, references: Any) -> dict[str, dict[str, str]]:

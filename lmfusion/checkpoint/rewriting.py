@@ -16,13 +16,14 @@ from torch import Tensor
 
 from lmfusion.checkpoint.atomic_files import replacing
 from lmfusion.checkpoint.files import is_checkpoint
+from lmfusion.checkpoint.frozen_file import AVERAGES
 from lmfusion.checkpoint.plain_values import with_plain_values
 from lmfusion.checkpoint.reading import read_checkpoint
 from lmfusion.errors import InputError
 
 
 def average(paths: Sequence[str | Path], out: str | Path) -> None:
-    """Average the weights of checkpoints of one model; everything else is the last one's, without its optimizer.
+    """Average the weights of checkpoints of one model; all else is the last one's, without optimizer and --store-ema.
 
     Sums are taken in float64. Integers (dictionaries, versions) must be the same in all.
 
@@ -45,11 +46,11 @@ def average(paths: Sequence[str | Path], out: str | Path) -> None:
         name: (value / len(paths)).to(last[name].dtype) if value.is_floating_point() else value
         for name, value in total.items()
     }
-    write_checkpoint(_without_optimizer(state), out)
+    write_checkpoint(_without_training(state), out)
 
 
 def export(path: str | Path, out: str | Path, *, half: bool = False) -> None:
-    """Write a copy of a checkpoint for passing on, without optimizer and without folder names of this machine.
+    """Write a copy of a checkpoint for passing on, without what training needs and folder names of this machine.
 
     Of the configuration only model and task are kept, which is what loading needs.
 
@@ -79,7 +80,7 @@ def exported(state: dict[str, Any], *, half: bool) -> dict[str, Any]:
         state["model"] = {name: _halved(name, value) for name, value in state["model"].items()}
     sections = state.get("cfg") or {}
     state["cfg"] = {name: _without_folders(sections[name]) for name in ("model", "task") if sections.get(name)}
-    return _without_optimizer(state)
+    return _without_training(state)
 
 
 def write_checkpoint(state: dict[str, Any], out: str | Path) -> None:
@@ -126,8 +127,12 @@ def _halved(name: str, value: Tensor) -> Tensor:
     return half
 
 
-def _without_optimizer(state: dict[str, Any]) -> dict[str, Any]:
-    return {**state, "last_optimizer_state": None}
+def _without_training(state: dict[str, Any]) -> dict[str, Any]:
+    """Return a checkpoint without the optimizer's state, and without the average of weights that --store-ema keeps."""
+    kept = {**state, "last_optimizer_state": None}
+    if isinstance(extra := state.get("extra_state"), dict):
+        kept["extra_state"] = {name: value for name, value in extra.items() if name not in AVERAGES}
+    return kept
 
 
 def _without_folders(value: Any) -> Any:

@@ -47,11 +47,16 @@ class LSTMFusionEncoder(LSTMEncoder):
             enforce_sorted: whether rows must be sorted by length.
 
         Returns:
-            States, S x B x C; last hidden and cell states, N x B x C each; padding, S x B. S is the longest row's.
+            States, S x B x C; last hidden and cell states, N x B x C each; padding, S x B (S is the longest row's); and
+            padding of the sources as they are, S' x B.
         """
         rows = utils.convert_padding_direction(src_tokens, self.padding_idx, left_to_right=True)
-        found: tuple[Tensor, ...] = super().forward(rows[:, : int(src_lengths.max())], src_lengths, enforce_sorted)
-        return found
+        found = super().forward(rows[:, : int(src_lengths.max())], src_lengths, enforce_sorted)
+        return (*found, src_tokens.eq(self.padding_idx).t())
+
+    def reorder_encoder_out(self, encoder_out: tuple[Tensor, ...], new_order: Tensor) -> tuple[Tensor, ...]:
+        """Return what the encoder returned with row ``new_order[b]`` as row b."""
+        return tuple(each.index_select(1, new_order) for each in encoder_out)
 
     def max_positions(self) -> int:
         """Return the length of the longest source in tokens, final </s> included."""
@@ -78,7 +83,8 @@ class LSTMFusionDecoder(LSTMDecoder):
             incremental_state: fairseq's decoding state; the language model's is an entry of it.
 
         Returns:
-            B x T x C (only the last T with a decoding state that is not empty), and attention, B x T x S, or None.
+            B x T x C (only the last T with a decoding state that is not empty), and attention to the sources as they
+            are, B x T x S', or None.
         """
         if isinstance(self.attention, AdditiveAttention):
             self.attention.read(encoder_out[0])
@@ -93,10 +99,10 @@ class LSTMFusionDecoder(LSTMDecoder):
         return reader.features(x), attention
 
     def _features(self, tokens: Tensor, encoder_out: Any, state: Any) -> tuple[Tensor, Tensor | None]:
-        found = lstm_features(self, tokens, encoder_out, state)
+        x, attention = lstm_features(self, tokens, encoder_out, state)
         if isinstance(self.attention, AdditiveAttention):
             self.attention.forget()
-        return found
+        return x, None if attention is None else _to_places(attention, encoder_out[4].t())
 
     def reorder_incremental_state_scripting(self, incremental_state: dict[str, Any], new_order: Tensor) -> None:
         """Reorder decoding states with the beam: row b becomes former row ``new_order[b]``."""
@@ -159,6 +165,13 @@ class LSTMFusion(HoldsLMs, FairseqEncoderDecoderModel):
         self.check_weights()
         with training_autocast(self, self.cpu_bf16):
             return super().forward(*args, **kwargs)
+
+
+def _to_places(attention: Tensor, padding: Tensor) -> Tensor:
+    """Put attention to left-aligned words where the words stand: B x T x S and padding, B x S', -> B x T x S'."""
+    places = (~padding).cumsum(1).sub(1).clamp(min=0)
+    spread = attention.gather(2, places.unsqueeze(1).expand(-1, attention.size(1), -1))
+    return spread.masked_fill(padding.unsqueeze(1), 0.0)
 
 
 def _sizes(cfg: Namespace, stack: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ def lstm_features(
 
 def _all_positions(decoder: LSTMDecoder, x: Tensor, encoder_out: Any) -> Tensor:
     """Return the output of the layer and its attention, T x B x H, of embeddings, T x B x C."""
-    states, hidden, cell, padding = encoder_out
+    states, hidden, cell, padding = encoder_out[:4]
     hidden, cell = hidden[0], cell[0]
     if decoder.encoder_hidden_proj is not None:
         hidden, cell = decoder.encoder_hidden_proj(hidden), decoder.encoder_cell_proj(cell)

@@ -59,18 +59,15 @@ def autocast_recomputations(model: nn.Module, cpu_bf16: bool) -> None:
     layer: Any
     for layer in model.modules():
         if cpu_bf16 and hasattr(layer, "precheckpoint_forward"):
-            layer.precheckpoint_forward = _in_autocast(layer, layer.precheckpoint_forward)
+            # No closure: a copy of the model, as --store-ema makes one, would compute with this model's layers.
+            layer.precheckpoint_forward = functools.partial(_in_autocast, layer, layer.precheckpoint_forward)
             wrapper = layer.forward
             layer.forward = functools.partial(wrapper.func, layer.precheckpoint_forward, *wrapper.args[1:])
 
 
-def _in_autocast(module: nn.Module, forward: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(forward)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        with training_autocast(module, True):
-            return forward(*args, **kwargs)
-
-    return run
+def _in_autocast(module: nn.Module, forward: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    with training_autocast(module, True):
+        return forward(*args, **kwargs)
 
 
 @contextmanager

@@ -64,7 +64,8 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
         """Refuse a model on which a term has nothing to work.
 
         Raises:
-            InputError: if no language model is trained in it, or one has no loss of its own.
+            InputError: if no language model is trained in it, one has no loss of its own, or its layers keep nothing by
+                which SMART could take gradients within a step.
         """
         trained = _trained(model)
         if (self.lm_loss_weight > 0 or self.smart.weight > 0) and not trained:
@@ -74,6 +75,11 @@ class TranslationTasksCriterion(LabelSmoothedCrossEntropyCriterion):
             )
         for fusion, _ in trained if self.lm_loss_weight > 0 else ():
             check_predicts(fusion.lm)
+        if self.smart.weight > 0 and any(hasattr(layer, "precheckpoint_forward") for layer in model.modules()):
+            raise InputError(
+                "--smart-weight takes gradients within a step, and layers under --checkpoint-activations or "
+                "--offload-activations have none there: leave one of the two out."
+            )
 
     def task_losses(self, model: Any, sample: dict[str, Any], update: int, averaged: Any = None) -> dict[str, Loss]:
         """Return the tasks of a batch: translation, and the loss of each language model that is trained by now.

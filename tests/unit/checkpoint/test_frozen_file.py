@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from lmfusion.checkpoint.frozen_file import digest, externalize
+from lmfusion.checkpoint.frozen_file import digest, externalize, inline
 from lmfusion.checkpoint.reading import read_file
 
 
@@ -76,3 +76,30 @@ def test_a_file_of_this_name_with_other_weights_is_written_again(
     assert found["frozen_lms"]["lm."]["file"] == file.name
     assert torch.equal(read_file(file)["model"]["w"], torch.arange(5.0))
     assert file.name in caplog.text
+
+
+def test_averages_of_frozen_weights_are_in_the_file_alone_too(tmp_path: Path) -> None:
+    """fairseq's --store-ema keeps an average of every weight, in half precision two of them."""
+    frozen = {"lm.w": torch.arange(4.0).half(), "lm.n": torch.tensor([7])}
+    average = {**frozen, "v": torch.ones(2).half()}
+    full = {name: value.float() if value.is_floating_point() else value for name, value in average.items()}
+    extra = {"ema": average, "ema_fp32_params": full, "epoch": 3}
+    state = {"model": {**frozen, "v": torch.zeros(2).half()}, "extra_state": extra}
+    written = externalize(state, ["lm."], tmp_path, read=read_file)
+    assert [list(written["extra_state"][name]) for name in ("ema", "ema_fp32_params")] == [["v"], ["v"]]
+    found = inline(written, tmp_path / "checkpoint.pt", read=read_file)["extra_state"]
+    assert found["epoch"] == 3
+    for name, expected in (("ema", average), ("ema_fp32_params", full)):
+        assert found[name].keys() == expected.keys()
+        assert all(torch.equal(value, found[name][key]) for key, value in expected.items())
+        assert all(value.dtype == found[name][key].dtype for key, value in expected.items())
+
+
+def test_an_average_that_is_another_than_the_weight_stays_where_it_is(tmp_path: Path) -> None:
+    """As that of a training whose frozen language model was trained before."""
+    extra = {"ema": {"lm.w": torch.ones(4)}}
+    state = {"model": {"lm.w": torch.zeros(4)}, "extra_state": extra}
+    written = externalize(state, ["lm."], tmp_path, read=read_file)
+    found = inline(written, tmp_path / "checkpoint.pt", read=read_file)
+    assert torch.equal(found["extra_state"]["ema"]["lm.w"], torch.ones(4))
+    assert torch.equal(found["model"]["lm.w"], torch.zeros(4))

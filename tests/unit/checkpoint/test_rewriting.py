@@ -108,6 +108,14 @@ def test_all_but_the_weights_is_the_last_ones_without_its_optimizer(tmp_path: Pa
     assert found["model"]["version"].tolist() == [3]
 
 
+@pytest.mark.parametrize("half", [False, True])
+def test_the_average_of_a_training_is_not_passed_on(half: bool) -> None:
+    """--store-ema keeps it for the training alone, as large as the model, in full precision."""
+    averages = {"ema": {"w": torch.ones(2)}, "ema_fp32_params": {"w": torch.ones(2)}}
+    state = {"model": {"w": torch.zeros(2)}, "cfg": {}, "extra_state": {"epoch": 2, **averages}}
+    assert checkpoints.exported(state, half=half)["extra_state"] == {"epoch": 2}
+
+
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])
 def test_a_matrix_with_two_names_is_averaged_once(tmp_path: Path, kind: torch.dtype) -> None:
     tied = [torch.full((2,), number, dtype=kind) for number in (1.0, 3.0)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -206,3 +207,18 @@ def test_layers_that_are_computed_again_are_in_the_same_precision(
     for name, gradient in gradients[0].items():
         if name.startswith("decoder.layers."):  # in the encoder, bf16 gradients of its two readers are added in turn
             assert torch.equal(gradient, gradients[1][name]), name
+
+
+@pytest.mark.parametrize("cpu_bf16", [False, True])
+@torch.no_grad()
+def test_a_copy_of_a_model_computes_with_layers_of_its_own(
+    make_cfg: Any, task: Any, net_input: Any, cpu_bf16: bool
+) -> None:
+    """As the average of weights is one, whose outputs SMART compares with the model's."""
+    cfg = make_cfg(cpu_bf16=cpu_bf16, checkpoint_activations=True, dropout=0.0, attention_dropout=0.0)
+    model = TransformerLMFusion.build_model(cfg, task).train()
+    averaged = copy.deepcopy(model)
+    before = averaged(**net_input)[0]
+    for parameter in model.parameters():
+        parameter.add_(0.5)
+    assert torch.equal(averaged(**net_input)[0], before)

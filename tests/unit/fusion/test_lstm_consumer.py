@@ -104,6 +104,30 @@ def test_any_order_and_padding_of_rows_gives_the_same(make_lstm_cfg: Any, task: 
         torch.testing.assert_close(together, torch.stack(alone), rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("left", [False, True])
+@torch.no_grad()
+def test_attention_is_to_the_source_as_it_stands_in_the_batch(
+    make_lstm_cfg: Any, task: Any, batch: Any, left: bool
+) -> None:
+    """fairseq reads alignments off it (--print-alignment), and joins it with that of other models, padding included."""
+    model = LSTMFusion.build_model(make_lstm_cfg(encoder_bidirectional=True), task).eval()
+    rows, prefixes = [[6, 7, 2], [2], [5, 9, 4, 11, 2]], torch.tensor([[2, 5, 4], [2, 4, 4], [2, 9, 8]])
+    sources = batch(rows, left=left, width=8)
+    encoded = model.encoder(sources, sources.ne(1).sum(1))
+    order = torch.tensor([2, 0, 1])
+    for each, found in (
+        (torch.arange(3), encoded),
+        (order, model.encoder.reorder_encoder_out(encoded, order)),
+    ):
+        attention = model.decoder(prefixes[each], found)[1]
+        for place, number in enumerate(each.tolist()):
+            row = torch.tensor([rows[number]])
+            alone = model.decoder(prefixes[number][None], model.encoder(row, torch.tensor([row.numel()])))[1][0]
+            words = sources[number].ne(1)
+            torch.testing.assert_close(attention[place][:, words], alone, rtol=0, atol=1e-6)
+            assert attention[place][:, ~words].eq(0).all()
+
+
 @pytest.mark.parametrize(("src", "tgt"), [("elmo", "finetune"), ("finetune", "elmo")])
 @torch.no_grad()
 def test_scores_in_a_beam_are_those_of_whole_passes(

@@ -51,6 +51,13 @@ def test_models_without_a_trained_language_model_are_refused(flags: dict[str, fl
             criterion(**flags).check(model)
 
 
+@pytest.mark.parametrize("flag", ["--checkpoint-activations", "--offload-activations"])
+def test_layers_without_gradients_within_a_step_are_refused(make: Any, flag: str) -> None:
+    with pytest.raises(InputError, match=f"--smart-weight.*{flag}"):
+        make("SRC-FT", "--smart-weight", 1, flag)
+    assert make("SRC-FT", "--bregman-weight", 1, flag)
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
