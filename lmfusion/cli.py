@@ -55,6 +55,8 @@ COMMANDS = (
     recipes,
     bench,
 )
+_MAKERS = "data train pack run embed average export convert hf report recipes".split()
+"""Commands that make files: nothing may be taken for made because a reader of their output has gone."""
 SUCCESS, USER_ERROR, INTERRUPTED = 0, 2, 130
 
 
@@ -65,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: words of the command line, without the program's name; by default those of this process.
 
     Returns:
-        The exit status: 0, 2 for bad input, 130 when interrupted.
+        The exit status: 0, 2 for bad input and for work that broke off, 130 when interrupted.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Files and pipes get UTF-8, as they are read; a terminal that is not UTF-8 a question mark, not a traceback.
@@ -74,10 +76,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(arguments)
     let_waiting_threads_sleep(os.environ)  # commands load torch from here on
     logging.getLogger("fairseq.tasks.text_to_speech").setLevel(logging.WARNING)  # it asks everybody for tensorboardX
+    finished = False
     try:
         if getattr(args, "user_dir", None):
             use_own_parts(args.user_dir)
         args.run(args)
+        finished = True
         sys.stdout.flush()
     except LMFusionError as error:
         print(f"lmfusion: error: {shown(error)}", file=sys.stderr)
@@ -85,8 +89,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("lmfusion: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:  # the reader has seen enough (lmfusion inspect … | head -1)
+    except (BrokenPipeError, SystemExit) as error:  # the reader has seen enough (lmfusion inspect … | head -1)
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):  # rich ends so, too
+            raise
         _discard_output()
+        if args.command in _MAKERS and not finished:
+            unread = f"nobody reads what {args.command} prints any more, so it ended, perhaps before its work was done"
+            print(f"lmfusion: error: {unread}. Run it again, its output into a file.", file=sys.stderr)
+            return USER_ERROR
     except OSError as error:
         print(f"lmfusion: error: {describe_os_error(error)}", file=sys.stderr)
         _discard_output()

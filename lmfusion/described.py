@@ -87,3 +87,11 @@ def translates(checkpoint: Path) -> bool:
         return not why_no_translator(model_config(checkpoint, state), state["model"])
     except InputError:
         return False
+
+
+def labels(checkpoint: Path) -> bool:
+    """Return True if a checkpoint has heads that label text, by what it says of itself; its weights are not read."""
+    try:
+        return "heads_config" in model_config(checkpoint, read_file(checkpoint, mmap=True))
+    except InputError:
+        return False

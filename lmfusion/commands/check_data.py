@@ -24,7 +24,7 @@ def run(args: argparse.Namespace) -> None:
 
     from lmfusion.text.check_data import check_folder
 
-    for folder in args.folder.split(":"):
+    for folder in filter(None, args.folder.split(":")):
         texts = check_folder(Path(folder))
         for text in texts:
             print(f"{text.name}: {text.sentences:,} sentences, {text.tokens:,} tokens of {text.dictionary}")

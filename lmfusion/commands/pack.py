@@ -46,13 +46,20 @@ def run(args: argparse.Namespace) -> None:
     from lmfusion.described import own_parts, translates
     from lmfusion.inference.packing import pack
     from lmfusion.inspection import inspect_checkpoint
-    from lmfusion.runs.model_card import model_card
+    from lmfusion.runs.model_card import BEST, model_card, with_licence
+    from lmfusion.text import kit
 
     checkpoint = find_checkpoint(Path(args.model), translates)
     folder = checkpoint.parent.parent if checkpoint.parent.name == "checkpoints" else checkpoint.parent
     facts = inspect_checkpoint(checkpoint).to_dict()
-    own = own_parts(model_config(checkpoint, read_file(checkpoint, mmap=True)))
-    card = model_card(folder, facts, licence := _licence(args.licence), own_parts=own)
+    state = read_file(checkpoint, mmap=True)
+    own = own_parts(model_config(checkpoint, state))
+    card, licence = kit.written(checkpoint, state, kit.CARD), _licence(args.licence)
+    if card:  # packed before: what was said of it then still holds
+        licence = licence or kit.written(checkpoint, state, kit.LICENCE)
+        card = with_licence(card, licence)
+    else:
+        card = model_card(folder, facts, licence, own, checkpoint.name if folder != checkpoint.parent else BEST)
     pack(checkpoint, args.out, card=card, licence=licence, half=not args.full, data=args.data, bpe_model=args.spm)
     use = f"lmfusion translate {shlex.quote(str(args.out))}"
     if own:

@@ -81,7 +81,7 @@ def _words(path: Path, section: str, node: yaml.Node, parser: argparse.ArgumentP
         action = actions[key]
         given.add(key)
         if action.nargs == 0:
-            flags += _switch(path, key, value, action.option_strings[-1])
+            flags += _switch(path, key, value, action)
             continue
         values = _values(path, key, value)
         if action.nargs is None and "," in str(action.metavar):
@@ -126,11 +126,13 @@ def _scalar(path: Path, key: str, node: yaml.Node) -> str:
     return str(node.value)
 
 
-def _switch(path: Path, key: str, node: yaml.Node, flag: str) -> list[str]:
+def _switch(path: Path, key: str, node: yaml.Node, action: argparse.Action) -> list[str]:
     written = str(node.value).lower()
     if written not in ON + OFF:
         raise InputError(f"{_place(path, node)}: {key} is true or false, not {written}.")
-    return [flag] if written in ON else []
+    if isinstance(action, argparse.BooleanOptionalAction):  # --flag, --no-flag
+        return [action.option_strings[0 if written in ON else -1]]
+    return [action.option_strings[-1]] if written in ON else []
 
 
 def _place(path: Path, node: yaml.Node) -> str:

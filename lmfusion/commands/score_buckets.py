@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmfusion.commands.parsers import add_command
 from lmfusion.commands.score_tokenizer import tokenizer_of_files
-from lmfusion.errors import InputError
+from lmfusion.errors import InputError, check_name
 
 if TYPE_CHECKING:
     from lmfusion.scoring.buckets import PartScores
@@ -57,6 +58,8 @@ def run(args: argparse.Namespace) -> None:
         )
     systems = {name: list(read_lines(path)) for name, path in named.items()}
     more = {"training_targets": args.train, "lm_text": args.lm_text}
+    if args.out is not None:
+        check_name(Path(args.out))
     texts = {name: read_lines(Path(path)) for name, path in more.items() if path}
     divided = buckets.parts(sources, references, **texts)
     tokenizer = tokenizer_of_files(args.language_pair, [args.ref], [references])
@@ -73,7 +76,7 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps({"bleu": rows, **_plain(shares)}, indent=2, ensure_ascii=False))
     else:
         _show(found, shares)
-    if args.out:
+    if args.out is not None:
         _draw(found, Path(args.out))
 
 
@@ -95,7 +98,7 @@ def _show(found: list[PartScores], shares: Mapping[str, Mapping[str, float]]) ->
     from lmfusion.scoring.buckets import SAID
 
     first, *others = found[0].bleu
-    print("| | sentences | " + " | ".join([first, *others]) + " |")
+    print("| | sentences | " + " | ".join(name.replace("|", "\\|") for name in (first, *others)) + " |")
     print("|---|---:|" + "---:|" * (1 + len(others)))
     for each in found:
         cells = [f"{each.bleu[first]:.2f}"]
@@ -113,4 +116,4 @@ def _draw(found: list[PartScores], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{figure.name}.svg").write_text(figure.svg, encoding="utf-8")
     (out / f"{figure.name}.png").write_bytes(figure.png)
-    print(f"{out / figure.name}.svg and .png written")
+    print(f"{out / figure.name}.svg and .png written", file=sys.stderr)  # what --json prints stays JSON

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import Any
 
 from lmfusion.commands.parsers import add_command
@@ -46,7 +47,8 @@ def run(args: argparse.Namespace) -> None:
     from lmfusion.scoring.text_files import read_lines
 
     for flag, files in (("--hyp", args.hyp), ("--baseline", args.baseline)):
-        if repeated := [path for path in files if files.count(path) > 1]:
+        places = [Path(path).resolve() for path in files]
+        if repeated := [path for path, place in zip(files, places) if places.count(place) > 1]:
             raise InputError(f"{flag}: {repeated[0]} is given twice. Give one file a seed.")
     system, baseline, references = (
         [read_lines(path) for path in files] for files in (args.hyp, args.baseline, args.ref)

@@ -69,6 +69,8 @@ def _complete_kit(checkpoint: Path, state: Mapping[str, Any], data: str | None, 
         ("dictionaries", "--data", data or "FOLDER", stored.dictionaries, words.dictionaries),
     )
     for what, flag, value, own, found in parts:
+        if own and not found:
+            raise InputError(f"{flag} {value} has no {what} to read, and {checkpoint} holds its own: leave it out.")
         if own and own != found:
             raise InputError(f"{flag} {value}: {checkpoint} holds other {what}, its own. Leave out {flag}.")
     if missing := [(what, f"{flag} {value}") for what, flag, value, _, found in parts if not found]:

@@ -14,6 +14,7 @@ from lmfusion.checkpoint.finding import find_checkpoint
 from lmfusion.checkpoint.reading import model_config, read_checkpoint
 from lmfusion.consumers.head_model import HeadsModel
 from lmfusion.consumers.heads import HeadSpec, probabilities
+from lmfusion.described import labels
 from lmfusion.errors import InputError
 from lmfusion.inference.hub import as_input_error
 from lmfusion.text.labelled import SCORE, TAGS, Example
@@ -105,7 +106,7 @@ def load_heads(path: str | Path, **overrides: Any) -> Predictor:
     Raises:
         InputError: if there is no checkpoint there, it cannot be read, or it has no heads.
     """
-    checkpoint = find_checkpoint(Path(path))
+    checkpoint = find_checkpoint(Path(path), labels, otherwise="a model that --task lmfusion_sentences trained")
     config = model_config(checkpoint, read_checkpoint(checkpoint))
     if "heads_config" not in config:
         raise InputError(f"{checkpoint} has no heads: give a model that --task lmfusion_sentences trained.")

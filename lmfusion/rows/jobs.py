@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmfusion.runs.live import die_with_parent
+from lmfusion.child_processes import die_with_parent
 
 INTERRUPTED = 130
 GRACE = 10.0

@@ -18,10 +18,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
+from lmfusion.child_processes import PR_SET_PDEATHSIG, die_with_parent
 from lmfusion.errors import exit_status
 from lmfusion.runs import checkpoints, model_facts
 from lmfusion.runs.live_line import LiveLine, clock
@@ -35,7 +35,6 @@ STARTED_BY = "LMFUSION_STARTED_BY"
 """The variable by which recipes say which process is to be outlived by nothing: their own number."""
 SHOW = "LMFUSION_SHOW_COMMANDS"
 """The variable by which a command asks for every fairseq command to be printed."""
-PR_SET_PDEATHSIG = 1
 
 
 def run_step(run: RunFolder, args: argparse.Namespace, watcher: Watcher, line: LiveLine) -> int:
@@ -123,20 +122,6 @@ def describe_os_error(error: OSError, args: argparse.Namespace) -> str:
         return f"{error.filename}: no such command. Install it and lmfusion by: bash scripts/setup.sh"
     advice = "Free some space, then run the same command again." if error.errno == errno.ENOSPC else ""
     return f"{error.filename or args.run}: {error.strerror}. {advice} Finished steps are kept."
-
-
-def die_with_parent() -> Callable[[], None] | None:
-    """Return what a child calls first, so that the kernel ends it with its parent; None where none can."""
-    if not sys.platform.startswith("linux"):
-        return None
-    libc, parent = ctypes.CDLL(None), os.getpid()
-
-    def ask_kernel() -> None:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:
-            os._exit(1)
-
-    return ask_kernel
 
 
 def end_with_parent() -> None:

@@ -8,17 +8,22 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from lmfusion.checkpoint.finding import CHECKPOINTS
 from lmfusion.runs.run_folder import RunFolder
 
 _CHOSEN = ("--lr", "--max-update", "--dropout", "--max-tokens", "--label-smoothing", "--seed", "--arch")
 
 
 _LOADED = re.compile(r"loaded ([\d,]+) examples from: (\S*)train\.")
+_LICENCE = "## Licence"
+BEST = CHECKPOINTS[0]
 _FIRST_LINES = 10_000
 """Of a training's log, among which fairseq tells the amount of text."""
 
 
-def model_card(folder: Path, facts: dict[str, Any], licence: str = "", own_parts: Sequence[str] = ()) -> str:
+def model_card(
+    folder: Path, facts: dict[str, Any], licence: str = "", own_parts: Sequence[str] = (), checkpoint: str = BEST
+) -> str:
     """Write the card of a run's model.
 
     Args:
@@ -26,6 +31,7 @@ def model_card(folder: Path, facts: dict[str, Any], licence: str = "", own_parts
         facts: :class:`lmfusion.inspection.Inspection` of the model as a dictionary.
         licence: its first line is named.
         own_parts: names of families and integrations inside that do not come with lmfusion.
+        checkpoint: name of the model's file in the run; scores and perplexity of another one are not this model's.
 
     Returns:
         Markdown: what it is, how it was trained, scores, how to use it, and what is not known.
@@ -36,10 +42,33 @@ def model_card(folder: Path, facts: dict[str, Any], licence: str = "", own_parts
     run = RunFolder(folder)
     training = (run.record.get("steps") or {}).get("train") or {}
     lines = [f"# {run.record.get('name') or folder.name}", "", *_model(facts), ""]
-    lines += ["## Training", "", *_data(run), *_training(training, run.record), ""]
-    lines += ["## Scores", "", *_scores(run.scores), ""]
-    lines += ["## Licence", "", licence.strip().split("\n")[0] or "Not given by whoever packed it.", ""]
+    lines += ["## Training", "", *_data(run), *_training(training, run.record, is_best=checkpoint == BEST), ""]
+    lines += ["## Scores", "", *_scores(run.scores if _is_scored(checkpoint, run.record) else {}), ""]
+    lines += [_LICENCE, "", _shown(licence), ""]
     return "\n".join([*lines, "## Use", "", *_use(own_parts), ""])
+
+
+def with_licence(card: str, licence: str) -> str:
+    """Return a card that names another licence, and is the same for the rest.
+
+    Args:
+        card: from :func:`model_card`.
+        licence: its first line is named.
+    """
+    before, mark, after = card.partition(f"{_LICENCE}\n\n")
+    return f"{before}{mark}{_shown(licence)}\n{after.partition(chr(10))[2]}" if mark else card
+
+
+def _shown(licence: str) -> str:
+    return licence.strip().split("\n")[0] or "Not given by whoever packed it."
+
+
+def _is_scored(checkpoint: str, record: dict[str, Any]) -> bool:
+    """Tell whether the run's scores are those of a file: the one that it translated with, or its best."""
+    steps = {name: step for name, step in (record.get("steps") or {}).items() if name != "train"}
+    words = [str(word) for step in steps.values() for word in step.get("command") or []]
+    translated = {Path(word).name for word in words if word.endswith(".pt")}
+    return checkpoint in (translated or {BEST})
 
 
 def _use(own_parts: Sequence[str]) -> list[str]:
@@ -64,11 +93,11 @@ def _model(facts: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _training(step: dict[str, Any], record: dict[str, Any]) -> list[str]:
+def _training(step: dict[str, Any], record: dict[str, Any], *, is_best: bool) -> list[str]:
     command = [str(word) for word in step.get("command") or []]
     lines = [f"- {flag}: {command[command.index(flag) + 1]}" for flag in _CHOSEN if flag in command[:-1]]
     result = step.get("result") or {}
-    if result.get("best_valid_perplexity") is not None:
+    if is_best and result.get("best_valid_perplexity") is not None:
         best = f"{result['best_valid_perplexity']} after {result.get('best_valid_updates', '?')} updates"
         lines.append(f"- validation perplexity of the lowest validation loss: {best}")
     versions = record.get("versions") or {}

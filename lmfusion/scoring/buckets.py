@@ -188,10 +188,15 @@ def _length_name(length: int) -> str:
 def _shared_phrases(targets: Sequence[Sequence[str]], text: Iterable[str]) -> list[bool]:
     """Return for each line whether it has a phrase of the text; the text is read once, and not kept."""
     wanted = {phrase: False for line in targets for phrase in _phrases(line)}
+    has_words = False
     for line in text:
-        for phrase in _phrases(words(line)):
+        found = words(line)
+        has_words |= bool(found)
+        for phrase in _phrases(found):
             if phrase in wanted:
                 wanted[phrase] = True
+    if not has_words:
+        raise InputError("--lm-text has no words: give the plain text that the language model learned from.")
     return [any(wanted[phrase] for phrase in _phrases(line)) for line in targets]
 
 

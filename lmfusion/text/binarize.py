@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 
+from lmfusion.child_processes import die_with_parent
 from lmfusion.text import line_map, textio
 
 SUMMARY = re.compile(r"fairseq_cli.preprocess\W+\[\S+\] (.+): (\d+) sents, (\d+) tokens, (\S+)% replaced")
@@ -106,9 +107,9 @@ def fairseq_preprocess(work: Path, flags: list[str], log: Path) -> dict[str, dic
     with log.open("w", encoding="utf-8") as stream:
         stream.write(" ".join(command) + "\n")
         stream.flush()
-        status = subprocess.run(command, stdout=stream, stderr=stream, check=False).returncode
+        done = subprocess.run(command, stdout=stream, stderr=stream, check=False, preexec_fn=die_with_parent())
     output = log.read_text(encoding="utf-8", errors="replace")
-    if status:
+    if done.returncode:
         last = (output.strip().splitlines() or ["no output"])[-1]
         fix = " Free some space, then run the same command again." if "No space left" in output else ""
         raise textio.DataError(f"{work}: fairseq-preprocess failed: {last}.{fix} (all it said: {log})")

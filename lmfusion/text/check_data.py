@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,25 +48,41 @@ def check_folder(folder: Path) -> list[Text]:
     Raises:
         InputError: if there is no text, or a file is missing, damaged or belongs to another dictionary.
     """
-    indices = sorted(folder.glob("*.idx"))
-    if not indices:
+    stems = sorted({path.with_suffix("") for ending in (".idx", ".bin") for path in folder.glob(f"*{ending}")})
+    if not stems:
         fix = instead(folders_with(folder, "*.idx"), "the folder that fairseq-preprocess made")
         raise InputError(f"{folder} has no binarized text (*.idx): give {fix}.")
     dictionaries: dict[str, Dictionary] = {}
     texts = []
-    for index in indices:
-        name = f"dict.{language}.txt" if (language := _language(index)) else "dict.txt"
+    for stem in stems:
+        name = f"dict.{language}.txt" if (language := _language(stem)) else "dict.txt"
         if name not in dictionaries:
             dictionaries[name] = read_dictionary(folder / name)
-        sentences, tokens = check_binarized(index.with_suffix(""), dictionaries[name])
-        texts.append(Text(index.stem, name, sentences, tokens))
+        sentences, tokens = check_binarized(stem, dictionaries[name])
+        texts.append(Text(stem.name, name, sentences, tokens))
+    _check_pairs(folder, texts)
     return texts
 
 
-def _language(index: Path) -> str | None:
-    """Return the language in a file name: en for train.en-de.en.idx, None for train.idx."""
-    parts = index.stem.split(".")
+def _language(stem: Path) -> str | None:
+    """Return the language in a file name without its ending: en for train.en-de.en, None for train."""
+    parts = stem.name.split(".")
     return parts[-1] if len(parts) > 1 else None
+
+
+def _check_pairs(folder: Path, texts: Sequence[Text]) -> None:
+    """Refuse the two sides of a text, train.en-de.en and train.en-de.de, that differ in their number of sentences."""
+    sides: dict[str, Text] = {}
+    for text in texts:
+        pair, _, language = text.name.rpartition(".")
+        if language not in pair.rpartition(".")[2].split("-"):
+            continue
+        other = sides.setdefault(pair, text)
+        if other.sentences != text.sentences:
+            raise InputError(
+                f"{folder}: {other.name} has {other.sentences:,} sentences and {text.name} {text.sentences:,}, so that "
+                f"they are no pairs: {_AGAIN}."
+            )
 
 
 def check_binarized(path: Path, dictionary: Sized) -> tuple[int, int]:
@@ -85,6 +101,8 @@ def check_binarized(path: Path, dictionary: Sized) -> tuple[int, int]:
         InputError: naming the file and the fix.
     """
     index, data = Path(f"{path}.idx"), Path(f"{path}.bin")
+    if not index.is_file():
+        raise InputError(f"{index} is missing beside {data.name}: {_AGAIN}.")
     with index.open("rb") as stream:
         header = stream.read(INDEX_HEADER)
     kind = _code_to_dtype.get(header[17]) if len(header) == INDEX_HEADER else None

@@ -22,7 +22,7 @@ from lmfusion.errors import NO_SPACE, InputError, check_name, file_of, why_no_fi
 from lmfusion.text.codes import conversion
 
 BAD_COMPRESSION = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError)
-PARTIAL = ".partial"
+PARTIAL = ".lmfusion.partial"
 GZIP, XZ = b"\x1f\x8b", b"\xfd7zXZ\x00"
 """First bytes of compressed files."""
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")

@@ -169,7 +169,7 @@ def check_output(path: Path) -> None:
 def _partial(path: Path) -> Path:
     check_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    return path.with_name(f"partial.{path.name}")  # in front, for gensim compresses by the ending
+    return path.with_name(f"lmfusion.partial.{path.name}")  # in front, for gensim compresses by the ending
 
 
 def save(vectors: Any, path: Path, *, binary: bool) -> None:

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lmfusion.child_processes import die_with_parent
 from lmfusion.errors import InputError
 from lmfusion.rows.scripts import is_back_translated
-from lmfusion.runs.live import die_with_parent
 from lmfusion.runs.record import read_json, write_json
 from study import command, finals_table, into_page, parts_table, recipe, report, search_table
 from study.finals import finals

@@ -12,8 +12,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lmfusion.child_processes import die_with_parent
 from lmfusion.errors import InputError, exit_status
-from lmfusion.runs.live import die_with_parent, end_with_parent
+from lmfusion.runs.live import end_with_parent
 from lmfusion.runs.run_folder import FINISHED, RunFolder
 from study import command, layout, search
 from study.plan import Cell, Plan

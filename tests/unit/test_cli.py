@@ -139,6 +139,26 @@ def test_reader_that_stops_early_causes_no_traceback(files: Path) -> None:
     assert (printed.returncode, printed.stderr) == (0, "")
 
 
+@pytest.mark.parametrize(("command", "status"), [("inspect", 0), ("data", 2)])
+@pytest.mark.parametrize("by_rich", [False, True])
+def test_a_command_that_makes_files_has_failed_where_its_reader_stopped_it(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str, status: int, by_rich: bool
+) -> None:
+    def unread(args: object) -> None:
+        try:
+            raise BrokenPipeError
+        except BrokenPipeError:
+            if by_rich:
+                raise SystemExit(1)  # noqa: B904 - as rich's Console does
+            raise
+
+    monkeypatch.setattr(getattr(cli, command), "run", unread)
+    monkeypatch.setattr(cli, "_discard_output", lambda: None)
+    words = {"inspect": ["inspect", "m.pt"], "data": ["data", "--pairs", "a", "b", "--out", "d"]}
+    assert cli.main(words[command]) == status
+    assert ("data" in capfd.readouterr().err) == (status == 2)
+
+
 @pytest.mark.parametrize("metric", ["bleu", "rouge"])
 def test_a_system_whose_file_is_called_baseline(
     capsys: pytest.CaptureFixture[str], files: Path, monkeypatch: pytest.MonkeyPatch, metric: str

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # From the ground up. A module belongs to the longest prefix that fits and may import from its own line and below.
 LAYERS = [
-    ["lmfusion.errors", "lmfusion.plain_operations", "lmfusion.registration"],
+    ["lmfusion.child_processes", "lmfusion.errors", "lmfusion.plain_operations", "lmfusion.registration"],
     ["lmfusion.kernels", "lmfusion.checkpoint", "lmfusion.scoring", "lmfusion.text"],
     ["lmfusion.operations"],
     ["lmfusion.inference.int8", "lmfusion.inference.unknown_symbols"],

@@ -69,6 +69,8 @@ def test_every_form_of_the_model_translates_the_same(
 ) -> None:
     commands.ok("lmfusion", "export", trained, "--out", tmp_path / "exported.pt")
     commands.ok("lmfusion", "pack", packed, "--out", tmp_path / "again.lmf", "--full")
+    cards = {commands.ok("lmfusion", "inspect", path, "--card") for path in (packed, tmp_path / "again.lmf")}
+    assert len(cards) == 1, "what was said of it holds, its licence too"
     for model in (trained, packed, tmp_path / "exported.pt", tmp_path / "again.lmf"):
         assert printed(commands, model, text, "--batch-size", 4) == [" ".join(line.split()) for line in translations]
 

@@ -94,11 +94,19 @@ def test_the_command_writes_table_and_figure(tmp_path: Path, capsys: pytest.Capt
     assert table.count(f"| {RARITY}: ") == 3
     svg = (tmp_path / "out" / "buckets.svg").read_text(encoding="utf-8")
     assert {"mix", RARITY, "two or more (1)"} <= set(re.findall(r">([^<>]+)</text>", svg))
-    cli.main([*words, "--json"])
+    cli.main([*words, "--json", "--out", f"{tmp_path / 'out'}"])
     found = json.loads(capsys.readouterr().out)
     assert found["names copied"] == {"baseline": 0.0, "mix": 1.0}
+    assert cli.main([*words, "--out", ""]) == 2
+    capsys.readouterr()
     assert cli.main([*words[:3], hyp[0], *words[5:]]) == 2
     assert "two systems" in capsys.readouterr().err
+
+
+def test_plain_text_without_words_is_refused() -> None:
+    """Else every sentence would count as one that the language model has not read."""
+    with pytest.raises(lmfusion.InputError, match="--lm-text"):
+        parts(SOURCES, TARGETS, lm_text=["", " "])
 
 
 def test_other_numbers_of_sentences_are_refused() -> None:

@@ -45,6 +45,26 @@ def test_whole_texts_are_counted(folder: Path, capsys: pytest.CaptureFixture[str
     assert "train.en-de.en: 3 sentences, 12 tokens of dict.en.txt" in capsys.readouterr().out
 
 
+def test_sides_of_different_length_are_no_pairs(folder: Path) -> None:
+    binarize(folder / "train.en-de.en", 5)
+    with pytest.raises(InputError, match=r"train\.en-de\.de has 3 sentences and train\.en-de\.en 5"):
+        check_folder(folder)
+
+
+def test_a_side_alone_is_a_text(folder: Path) -> None:
+    """As fairseq-preprocess --only-source makes it of text that is to be translated."""
+    for path in folder.glob("valid.en-de.de.*"):
+        path.unlink()
+    assert len(check_folder(folder)) == 5
+
+
+@pytest.mark.parametrize("ending", [".idx", ".bin"])
+def test_a_file_that_is_missing_is_noticed_by_the_other(folder: Path, ending: str) -> None:
+    (folder / f"train.en-de.de{ending}").unlink()
+    with pytest.raises(InputError, match=rf"train\.en-de\.de\{ending}"):
+        check_folder(folder)
+
+
 def test_a_language_models_text_has_a_dictionary_without_a_language(folder: Path) -> None:
     (folder / "dict.en.txt").rename(folder / "dict.txt")
     for path in folder.glob("*-de.*"):
@@ -64,9 +84,9 @@ def test_a_text_that_is_cut_is_named(folder: Path, capsys: pytest.CaptureFixture
 
 
 def test_a_token_beyond_its_own_dictionary_is_named(folder: Path) -> None:
-    binarize(folder / "valid.en-de.en", 4, last=10)
+    binarize(folder / "valid.en-de.en", 1, last=10)
     check_folder(folder)
-    binarize(folder / "valid.en-de.de", 4, last=10)
+    binarize(folder / "valid.en-de.de", 1, last=10)
     with pytest.raises(InputError, match=r"valid\.en-de\.de\.bin has a token of number 10, .* has 10 symbols"):
         check_folder(folder)
 
