@@ -116,7 +116,7 @@ def test_language_models_train_on_more_text_and_nothing_else_changes(
     for flags in ([], ["--more-text", str(folder)]):
         monkeypatch.setattr(sys, "argv", [*command, "--out", str(tmp_path / f"out{len(flags)}"), *flags])
         prepare.Preparation(prepare.parse_args()).run()
-        made.append({name.replace(".partial", ""): text for name, text in texts.items()})
+        made.append({name.replace(textio.PARTIAL, ""): text for name, text in texts.items()})
         texts.clear()
     added = {name: text[len(made[0][name]) :] for name, text in made[1].items()}
     assert "".join(added.pop("lm.en/train")).replace(" ", "") == "▁quux"
