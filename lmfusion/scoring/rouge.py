@@ -126,9 +126,7 @@ def score_pairs(
     words: str = unicode_words.ASCII,
 ) -> list[dict[str, PairScore]]:
     """Score each summary, without averages and intervals; arguments and errors are those of :func:`score`."""
-    if words not in unicode_words.KINDS:
-        raise InputError(f"ROUGE counts words of {' or '.join(unicode_words.KINDS)}, but not of {words!r}.")
-    _check(hypotheses, references, sentence_marker, exceptions or {}, like)
+    _check(hypotheses, references, sentence_marker, exceptions or {}, like, words)
     from lmfusion.scoring import rouge_scorers  # only now: NLTK takes seconds to load
 
     if words == unicode_words.ASCII and unicode_words.kind_of(references) != words:
@@ -144,10 +142,17 @@ def score_pairs(
 
 
 def _check(
-    hypotheses: Sequence[str], references: Sequence[str], marker: str | None, exceptions: Mapping[str, str], like: str
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    marker: str | None,
+    exceptions: Mapping[str, str],
+    like: str,
+    words: str,
 ) -> None:
     if like not in LIKE:
         raise InputError(f"ROUGE can be scored like {' or '.join(LIKE)}, but not like {like}.")
+    if words not in unicode_words.KINDS:
+        raise InputError(f"ROUGE counts words of {' or '.join(unicode_words.KINDS)}, but not of {words!r}.")
     if like == PACKAGE and exceptions:
         raise InputError("rouge-score takes no list of exceptions. Leave the list out, or score like ROUGE-1.5.5.")
     if marker == "":
