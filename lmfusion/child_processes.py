@@ -8,7 +8,13 @@ import signal
 import sys
 from collections.abc import Callable
 
-PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG = 1
+
+
+def end_when_parent_ends() -> None:
+    """Ask the kernel, where it is Linux, to end this process by SIGTERM when the one that started it dies."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def die_with_parent() -> Callable[[], None] | None:
@@ -18,7 +24,7 @@ def die_with_parent() -> Callable[[], None] | None:
     libc, parent = ctypes.CDLL(None), os.getpid()
 
     def ask_kernel() -> None:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+        libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:
             os._exit(1)
 

@@ -9,7 +9,6 @@ words. The command dies with this process, and two never work in one run folder.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import errno
 import logging
 import os
@@ -21,7 +20,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-from lmfusion.child_processes import PR_SET_PDEATHSIG, die_with_parent
+from lmfusion.child_processes import die_with_parent, end_when_parent_ends
 from lmfusion.errors import exit_status
 from lmfusion.runs import checkpoints, model_facts
 from lmfusion.runs.live_line import LiveLine, clock
@@ -126,8 +125,7 @@ def describe_os_error(error: OSError, args: argparse.Namespace) -> str:
 
 def end_with_parent() -> None:
     """End this process when the one that started it dies, or at once if it died before this could be asked for."""
-    if sys.platform.startswith("linux"):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    end_when_parent_ends()
     starter = os.environ.get(STARTED_BY)
     if starter and not _is_alive(int(starter)):
         sys.exit(128 + signal.SIGTERM)
